@@ -1,0 +1,61 @@
+# Every target sets up what it needs; a second call finds that done and starts at once.
+PYTHON ?= python3
+PROMPT ?= a yellow bulldozer
+ARGS ?=
+WORKERS ?= 2
+
+# Through the environment, so that a prompt with quotes or a dollar sign arrives as it was typed.
+export PROMPT
+
+BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PARITY_PINS := parity/requirements.txt
+
+.PHONY: dream test lint parity bench clean help
+
+help:
+	@echo 'make dream   an object from words   PROMPT="a red car" ARGS="--preset fast"'
+	@echo 'make test    ruff, pyright, pytest  WORKERS=2'
+	@echo 'make parity  compare with PyTorch, in an environment of its own (several GB)'
+	@echo 'make bench   time this against its peers'
+	@echo 'make clean   remove both environments and all caches'
+
+dream: .venv/.run
+	$(BIN)/wordlight dream "$$PROMPT" $(ARGS)
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+parity: .venv-parity/.run
+	.venv-parity/bin/python -m parity $(ARGS)
+
+bench: .venv/.test
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf .venv .venv-parity .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is touched last, so an install that broke half-way is taken up again.
+.venv/.run: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python $(PIP_INSTALL) -c constraints.txt -e .
+	touch $@
+
+.venv/.test: .venv/.run
+	$(BIN)/python $(PIP_INSTALL) -c constraints.txt -e '.[test]'
+	touch $@
+
+.venv-parity/.run: pyproject.toml $(PARITY_PINS) | .venv-parity/bin/python
+	.venv-parity/bin/python $(PIP_INSTALL) -r $(PARITY_PINS) -e .
+	touch $@
+
+.venv/bin/python .venv-parity/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is older than Python 3.11, which Wordlight needs."; \
+	  echo "Install a newer one and name it: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(@:/bin/python=)

@@ -1,0 +1,130 @@
+"""Layers that both towers share: linear maps, layer norm, activations, attention, the transformer stack.
+
+Notation: b batch, n tokens, d width, h heads, k features of a head, m MLP width. A linear layer is a dictionary with
+`weight` [in, out] and `bias` [out]; a norm has `scale` and `bias` [d].
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from wordlight.clip.config import Activation, TransformerConfig
+
+Params = dict[str, Any]
+
+
+def linear(params: Params, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
+    """Apply `x @ weight + bias`; a layer without a bias adds none."""
+    y = x @ params["weight"]
+    if "bias" not in params:
+        return y
+    return y + jnp.expand_dims(params["bias"], range(y.ndim - 1))
+
+
+def layer_norm(params: Params, x: Float[Array, "*b d"], epsilon: float) -> Float[Array, "*b d"]:
+    """Normalise the last axis to zero mean and unit variance, then scale and shift (arXiv 1607.06450, eq. 4)."""
+    x32 = x.astype(jnp.float32)
+    centred = x32 - x32.mean(-1, keepdims=True)
+    variance = jnp.mean(jnp.square(centred), -1, keepdims=True)
+    axes = range(x.ndim - 1)
+    scaled = centred * jax.lax.rsqrt(variance + epsilon) * jnp.expand_dims(params["scale"], axes)
+    return (scaled + jnp.expand_dims(params["bias"], axes)).astype(x.dtype)
+
+
+def activate(x: Float[Array, "*b d"], activation: Activation) -> Float[Array, "*b d"]:
+    """Apply the configured activation. The three GELUs differ by up to 0.02, enough to break parity."""
+    if activation == "quick_gelu":
+        return x * jax.nn.sigmoid(1.702 * x)
+    return jax.nn.gelu(x, approximate=activation == "gelu_tanh")
+
+
+def attention(
+    params: Params, x: Float[Array, "b n d"], heads: int, mask: Bool[Array, "#b #n n"] | None
+) -> Float[Array, "b n d"]:
+    """Multi-head self-attention with a fused query-key-value product (arXiv 1706.03762, eq. 1).
+
+    Args:
+        params: `qkv` [d, 3 d] and `out` [d, d].
+        x: tokens.
+        heads: number of heads.
+        mask: true where a query (rows) may look at a key (columns).
+    """
+    query, key, value = jnp.split(linear(params["qkv"], x), 3, axis=-1)
+    mixed = dot_product_attention(query, key, value, heads, mask)
+    return linear(params["out"], mixed)
+
+
+def dot_product_attention(
+    query: Float[Array, "b q d"],
+    key: Float[Array, "b n d"],
+    value: Float[Array, "b n d"],
+    heads: int,
+    mask: Bool[Array, "#b #q n"] | None = None,
+) -> Float[Array, "b q d"]:
+    """Split into heads, weigh the values by the scaled softmax of query-key products, join again."""
+    query, key, value = (x.reshape(*x.shape[:-1], heads, -1) for x in (query, key, value))
+    scores = jnp.einsum("bqhk,bnhk->bhqn", query * query.shape[-1] ** -0.5, key).astype(jnp.float32)
+    if mask is not None:
+        scores = jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min)
+    weights = jax.nn.softmax(scores, axis=-1).astype(value.dtype)
+    mixed = jnp.einsum("bhqn,bnhk->bqhk", weights, value)
+    return mixed.reshape(*mixed.shape[:-2], -1)
+
+
+def block(
+    params: Params, x: Float[Array, "b n d"], config: TransformerConfig, mask: Bool[Array, "#b #n n"] | None
+) -> Float[Array, "b n d"]:
+    """One pre-norm transformer block."""
+    x = x + attention(
+        params["attention"], layer_norm(params["norm1"], x, config.norm_epsilon), config.heads, mask
+    )
+    hidden = linear(params["mlp"]["up"], layer_norm(params["norm2"], x, config.norm_epsilon))
+    return x + linear(params["mlp"]["down"], activate(hidden, config.activation))
+
+
+def transformer(
+    blocks: list[Params],
+    x: Float[Array, "b n d"],
+    config: TransformerConfig,
+    mask: Bool[Array, "#b #n n"] | None = None,
+) -> Float[Array, "b n d"]:
+    """Apply the blocks in turn."""
+    for params in blocks:
+        x = block(params, x, config, mask)
+    return x
+
+
+def init_norm(width: int) -> Params:
+    """Return a norm that changes nothing but the statistics."""
+    return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+
+
+def init_linear(key: PRNGKeyArray, inputs: int, outputs: int, *, std: float | None = None) -> Params:
+    """Return a linear layer with normal weights, of variance 1 / inputs unless `std` is given."""
+    std = 1 / math.sqrt(inputs) if std is None else std
+    return {"weight": std * jax.random.normal(key, (inputs, outputs)), "bias": jnp.zeros(outputs)}
+
+
+def init_transformer(key: PRNGKeyArray, config: TransformerConfig) -> list[Params]:
+    """Return the blocks' weights, with residual branches scaled down by depth as CLIP's are (arXiv 2103.00020)."""
+    return [_init_block(k, config) for k in jax.random.split(key, config.layers)]
+
+
+def _init_block(key: PRNGKeyArray, config: TransformerConfig) -> Params:
+    d, keys = config.width, jax.random.split(key, 4)
+    residual_std = (d * 2 * config.layers) ** -0.5
+    return {
+        "norm1": init_norm(d),
+        "attention": {
+            "qkv": init_linear(keys[0], d, 3 * d),
+            "out": init_linear(keys[1], d, d, std=residual_std),
+        },
+        "norm2": init_norm(d),
+        "mlp": {
+            "up": init_linear(keys[2], d, config.mlp_width, std=(2 * d) ** -0.5),
+            "down": init_linear(keys[3], config.mlp_width, d, std=residual_std),
+        },
+    }

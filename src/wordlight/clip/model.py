@@ -1,0 +1,166 @@
+"""`ClipModel`: a pytree of weights with a static configuration.
+
+Notation: b batch, n texts, e embedding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from wordlight.clip.config import ClipConfig, ResNetConfig
+from wordlight.clip.image_spec import ImageSpec
+from wordlight.clip.layers import Params
+from wordlight.clip.preprocess import Layout, ValueRange, preprocess
+from wordlight.clip.resnet import init_resnet, resnet_features
+from wordlight.clip.text import init_text, text_features
+from wordlight.clip.tokenizer import Tokenizer, Tokens
+from wordlight.clip.vit import init_vit, vit_features
+from wordlight.errors import WordlightError
+from wordlight.numerics import safe_normalize
+
+INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), the temperature CLIP starts from (arXiv 2103.00020, section 2.5)
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["params"],
+    meta_fields=["config", "image_spec", "tokenizer"],
+)
+@dataclass(frozen=True)
+class ClipModel:
+    """An image-text model as a pytree: `params` are its leaves, everything else is static.
+
+    Pass it into `jax.jit` as an argument. A model that a jitted function closes over becomes constants of the
+    compiled program: slow to compile, and held in memory twice.
+
+    Attributes:
+        params: `{"vision": ..., "text": ..., "logit_scale": ...}`; `"text"` is missing after `without_text`.
+        config: the towers' sizes.
+        image_spec: how images are preprocessed.
+        tokenizer: text to ids, or None where the checkpoint brought no tokenizer files.
+    """
+
+    params: Params
+    config: ClipConfig
+    image_spec: ImageSpec
+    tokenizer: Tokenizer | None = None
+
+    def encode_image(
+        self, images: Array, *, value_range: ValueRange = "unit", layout: Layout = "HWC"
+    ) -> Float[Array, "*b e"]:
+        """Preprocess images and return unit-norm embeddings.
+
+        Args:
+            images: `[..., height, width, 3]` or, with layout `"CHW"`, `[..., 3, height, width]`; any size.
+            value_range: `"unit"` [0, 1], `"byte"` [0, 255] or `"signed"` [-1, 1].
+            layout: where the channels are.
+
+        Raises:
+            WordlightError: the shape, dtype, range or layout does not fit.
+        """
+        return self.encode_pixels(preprocess(images, self.image_spec, value_range=value_range, layout=layout))
+
+    def encode_pixels(self, pixels: Array, *, layout: Layout = "HWC") -> Float[Array, "*b e"]:
+        """Return unit-norm embeddings of already preprocessed pixels, `[..., height, width, 3]` or `"CHW"`."""
+        return safe_normalize(self.image_features(pixels, layout=layout))
+
+    def image_features(self, pixels: Array, *, layout: Layout = "HWC") -> Float[Array, "*b e"]:
+        """Return projected features of preprocessed pixels, before normalisation."""
+        if layout == "CHW":
+            pixels = jnp.moveaxis(pixels, -3, -1)
+        expected = (*self.config.vision.image_size, 3)
+        if pixels.shape[-3:] != expected:
+            raise WordlightError(
+                f"Pixels of shape {pixels.shape} do not end in the {expected} this model takes. They were probably not "
+                "preprocessed, or the layout is another. Use encode_image for images of any size, or give the layout."
+            )
+        flat = pixels.reshape(-1, *expected)
+        tower = resnet_features if isinstance(self.config.vision, ResNetConfig) else vit_features
+        features = tower(self.params["vision"], flat, self.config.vision)  # type: ignore[arg-type]
+        return features.reshape(*pixels.shape[:-3], -1)
+
+    def tokenize(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
+        """Turn prompts into ids and mask, `[n, context_length]` each, on the host.
+
+        Raises:
+            WordlightError: the checkpoint has no tokenizer files, or the tokenizer refuses a prompt.
+        """
+        if self.tokenizer is None:
+            raise WordlightError(
+                "This model has no tokenizer, so it cannot read text. Its folder held no tokenizer.json, nor vocab.json "
+                "with merges.txt, or its text tower was dropped. Add those files to the folder and load it again, or "
+                "give token ids to encode_tokens."
+            )
+        return self.tokenizer(prompts, truncate=truncate)
+
+    def encode_text(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Float[Array, "n e"]:
+        """Tokenise prompts on the host and return unit-norm embeddings; not for use on traced values."""
+        ids, mask = self.tokenize(prompts, truncate=truncate)
+        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
+
+    def encode_tokens(
+        self, ids: Int[Array, "n length"], mask: Array | None = None
+    ) -> Float[Array, "n e"]:
+        """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""
+        return safe_normalize(self.text_features(ids, mask))
+
+    def text_features(
+        self, ids: Int[Array, "n length"], mask: Array | None = None
+    ) -> Float[Array, "n e"]:
+        """Return projected features of token ids, before normalisation.
+
+        Raises:
+            WordlightError: the text tower was dropped, or the sequence is longer than the context.
+        """
+        config = self.config.text
+        if config is None:
+            raise WordlightError(
+                "This model has no text tower. It was dropped by without_text, as guidance does once its prompts are "
+                "embedded. Embed text with the model as it was loaded."
+            )
+        if ids.ndim != 2 or ids.shape[1] > config.context_length:
+            raise WordlightError(
+                f"Token ids of shape {ids.shape} are not [n, length] with length at most {config.context_length}. The "
+                "text was tokenised for another model, or not truncated. Use model.tokenize."
+            )
+        visible = None if mask is None else mask.astype(bool)
+        return text_features(self.params["text"], ids, config, visible)
+
+    def logits(
+        self, image_embeds: Float[Array, "*b e"], text_embeds: Float[Array, "n e"]
+    ) -> Float[Array, "*b n"]:
+        """Return exp(logit_scale) times the cosine of every image with every text (arXiv 2103.00020, figure 3)."""
+        return jnp.exp(self.params["logit_scale"]) * (image_embeds @ text_embeds.T)
+
+    def without_text(self) -> "ClipModel":
+        """Return the model without its text tower and tokenizer, as a training step needs it."""
+        params = {name: leaf for name, leaf in self.params.items() if name != "text"}
+        return replace(self, params=params, config=replace(self.config, text=None), tokenizer=None)
+
+    def replace_params(self, params: Params) -> "ClipModel":
+        """Return the same model with other weights."""
+        return replace(self, params=params)
+
+
+@jax.jit
+def _encode_tokens(
+    model: ClipModel, ids: Int[Array, "n length"], mask: Bool[Array, "n length"]
+) -> Float[Array, "n e"]:
+    return model.encode_tokens(ids, mask)
+
+
+def init_params(key: PRNGKeyArray, config: ClipConfig) -> Params:
+    """Return random weights; under `jax.eval_shape` the shapes a checkpoint of this configuration must have."""
+    vision_key, text_key = jax.random.split(key)
+    if isinstance(config.vision, ResNetConfig):
+        vision = init_resnet(vision_key, config.vision, config.embed_dim)
+    else:
+        vision = init_vit(vision_key, config.vision, config.embed_dim)
+    params: Params = {"vision": vision, "logit_scale": jnp.float32(INITIAL_LOG_SCALE)}
+    if config.text is not None:
+        params["text"] = init_text(text_key, config.text, config.embed_dim)
+    return params

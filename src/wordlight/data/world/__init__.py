@@ -1,0 +1,1 @@
+"""The procedural world on which the project's own small models are trained."""

@@ -1,0 +1,107 @@
+"""What the world's pictures are called; captions say nothing that a picture may not show, such as its view."""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from wordlight.data.world.colours import COLOUR_NAMES
+from wordlight.data.world.distractors import DISTRACTOR_CAPTIONS
+from wordlight.data.world.objects import KIND_NAMES
+
+BOTH_TEMPLATES: tuple[str, ...] = (
+    "a {colour} {kind}",
+    "the {colour} {kind}",
+    "one {colour} {kind}",
+    "this is a {colour} {kind}",
+    "{colour} {kind}",
+    "{kind} in {colour}",
+    "a {kind} that is {colour}",
+    "the {kind} is {colour}",
+    "a {colour} toy {kind}",
+    "a small {colour} {kind}",
+    "a photo of a {colour} {kind}",
+    "a picture of a {colour} {kind}",
+    "an image of a {colour} {kind}",
+    "a drawing of a {colour} {kind}",
+    "a rendering of a {colour} {kind}",
+    "a 3d render of a {colour} {kind}",
+    "a 3d model of a {colour} {kind}",
+    "a photo of the {colour} {kind}",
+)
+KIND_TEMPLATES: tuple[str, ...] = (
+    "a {kind}",
+    "the {kind}",
+    "one {kind}",
+    "this is a {kind}",
+    "{kind}",
+    "a toy {kind}",
+    "a photo of a {kind}",
+    "a picture of a {kind}",
+    "an image of a {kind}",
+    "a rendering of a {kind}",
+    "a 3d render of a {kind}",
+    "a 3d model of a {kind}",
+)
+COLOUR_TEMPLATES: tuple[str, ...] = (
+    "something {colour}",
+    "a {colour} thing",
+    "a {colour} object",
+    "a photo of something {colour}",
+    "a picture of a {colour} object",
+    "a 3d model of something {colour}",
+)
+KIND_ONLY, COLOUR_ONLY = 0.15, 0.1  # shares of the captions that name but one of the two
+
+
+def with_articles(text: str) -> str:
+    """Return the text with `a` turned to `an`, and back, as the first letter of the next word asks."""
+    text = re.sub(r"\ban (?![aeiou])", "a ", text)
+    return re.sub(r"\ba (?=[aeiou])", "an ", text)
+
+
+def fill(template: str, kind: str = "", colour: str = "") -> str:
+    """Return the template with its names put in and its articles right."""
+    return with_articles(template.format(kind=kind, colour=colour))
+
+
+def caption(rng: np.random.Generator, kind: str, colour: str | None = None) -> str:
+    """Return a random true caption of an object; without a colour (untextured pictures) of its kind alone."""
+    share = rng.random()
+    if colour is None or share < KIND_ONLY:
+        return fill(_pick(rng, KIND_TEMPLATES), kind=kind)
+    if share < KIND_ONLY + COLOUR_ONLY:
+        return fill(_pick(rng, COLOUR_TEMPLATES), colour=colour)
+    return fill(_pick(rng, BOTH_TEMPLATES), kind=kind, colour=colour)
+
+
+def distractor_caption(rng: np.random.Generator, index: int) -> str:
+    """Return a random caption of the distractor class with that index."""
+    return _pick(rng, DISTRACTOR_CAPTIONS[index])
+
+
+def all_captions() -> list[str]:
+    """Return "a {colour} {kind}" for all kinds and colours; row `kind * 10 + colour`."""
+    return [fill(BOTH_TEMPLATES[0], kind, colour) for kind in KIND_NAMES for colour in COLOUR_NAMES]
+
+
+def kind_captions() -> list[str]:
+    """Return "a {kind}" for all kinds, in their order."""
+    return [fill(KIND_TEMPLATES[0], kind) for kind in KIND_NAMES]
+
+
+def _pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in text.replace("{kind}", "").replace("{colour}", "").split()}
+
+
+VOCABULARY: tuple[str, ...] = tuple(
+    sorted(
+        {"a", "an", *KIND_NAMES, *COLOUR_NAMES}
+        | _words(BOTH_TEMPLATES + KIND_TEMPLATES + COLOUR_TEMPLATES)
+        | _words(text for texts in DISTRACTOR_CAPTIONS for text in texts)
+    )
+)
