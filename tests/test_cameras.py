@@ -10,7 +10,12 @@ from wordlight.radiance import camera_rays, look_at, orbit
 
 @pytest.mark.parametrize(
     ("azimuth", "elevation", "position"),
-    [(0.0, 0.0, (2, 0, 0)), (np.pi / 2, 0.0, (0, 2, 0)), (np.pi, 0.0, (-2, 0, 0)), (0.0, np.pi / 2, (0, 0, 2))],
+    [
+        (0.0, 0.0, (2, 0, 0)),
+        (np.pi / 2, 0.0, (0, 2, 0)),
+        (np.pi, 0.0, (-2, 0, 0)),
+        (0.0, np.pi / 2, (0, 0, 2)),
+    ],
 )
 def test_an_orbit_starts_at_plus_x_turns_towards_plus_y_and_rises_to_plus_z(azimuth, elevation, position):
     np.testing.assert_allclose(orbit(azimuth, elevation, radius=2.0).pose[:, 3], position, atol=1e-6)

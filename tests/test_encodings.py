@@ -120,7 +120,12 @@ def test_the_gradients_of_a_lookup_equal_differences(entries):
     table = jax.random.normal(jax.random.key(0), (entries, 2))
     points = jnp.array([[0.1, -0.5, 0.55], [0.8, 0.9, -0.9]])
     check_grads(
-        jax.jit(lambda t, p: grid_lookup(t, p, 4)), (table, points), order=1, modes=["rev"], rtol=1e-2, atol=1e-2
+        jax.jit(lambda t, p: grid_lookup(t, p, 4)),
+        (table, points),
+        order=1,
+        modes=["rev"],
+        rtol=1e-2,
+        atol=1e-2,
     )
 
 

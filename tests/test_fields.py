@@ -23,7 +23,7 @@ from wordlight.radiance.fields import density
 KEY = jax.random.key(0)
 SMALL_GRID = GridConfig(resolutions=(4, 9), table_size=200, hidden=(8,), direction_degree=2)
 FIELDS = [
-    MlpField.init(KEY, MlpConfig(hidden=(16, 16, 16), direction_degree=1)),
+    MlpField.init(KEY, MlpConfig(frequencies=2, hidden=(16, 16, 16), direction_degree=1)),
     VoxelField.init(KEY, VoxelConfig(resolution=5)),
     GridField.init(KEY, SMALL_GRID),
 ]
@@ -85,15 +85,15 @@ def test_a_field_is_a_pytree_of_arrays_with_a_static_config(field):
 
 
 @every_field
-@pytest.mark.parametrize("scale", [0.0, 1e-20, 1e3, 1e9])
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 30.0, 1e3])
 def test_values_and_gradients_are_finite_for_any_parameters(field, scale):
-    field = jax.tree.map(lambda leaf: jnp.clip(leaf * scale, -1e9, 1e9), field)
+    field = jax.tree.map(lambda leaf: leaf * scale, field)
 
     def loss(field, points):
         densities, colours = field(points, DIRECTIONS)
         return jnp.sum(1 - jnp.exp(-densities)) + jnp.sum(colours)
 
-    value, gradients = jax.value_and_grad(loss, argnums=(0, 1))(field, POINTS)
+    value, gradients = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(field, POINTS)
     assert jnp.isfinite(value)
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
 
@@ -160,7 +160,9 @@ def test_normals_of_a_ball_point_outwards():
 
 
 def test_normals_of_uniform_fog_are_zero():
-    fog = lambda points, directions: (jnp.ones(points.shape[:-1]), jnp.ones_like(points))
+    def fog(points, directions):
+        return jnp.ones(points.shape[:-1]), jnp.ones_like(points)
+
     np.testing.assert_array_equal(density_normals(fog, POINTS, DIRECTIONS), 0)
 
 
@@ -209,7 +211,7 @@ def test_a_grid_field_learns_a_shape():
     def step(field, state):
         value, gradient = jax.value_and_grad(loss)(field)
         updates, state = optimiser.update(gradient, state)
-        return optax.apply_updates(field, updates), state, value
+        return jax.tree.map(jnp.add, field, updates), state, value
 
     field = GridField.init(KEY, config)
     state = optimiser.init(field)

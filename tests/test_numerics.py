@@ -36,7 +36,9 @@ def test_normalised_vectors_have_unit_norm_and_the_plain_gradient():
     x = jax.random.normal(jax.random.key(1), (6, 3))
     np.testing.assert_allclose(jnp.linalg.norm(numerics.safe_normalize(x), axis=-1), 1, rtol=1e-6)
     np.testing.assert_allclose(
-        jax.jacrev(numerics.safe_normalize)(x[0]), jax.jacrev(lambda v: v / jnp.linalg.norm(v))(x[0]), rtol=1e-5
+        jax.jacrev(numerics.safe_normalize)(x[0]),
+        jax.jacrev(lambda v: v / jnp.linalg.norm(v))(x[0]),
+        rtol=1e-5,
     )
 
 

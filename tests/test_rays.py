@@ -158,7 +158,9 @@ def test_random_samples_stay_in_their_parts_and_fill_them():
 
 
 def test_the_same_key_gives_the_same_samples_and_another_key_others():
-    draw = lambda seed: stratified_distances(jax.random.key(seed), jnp.zeros(3), jnp.ones(3), 8)
+    def draw(seed):
+        return stratified_distances(jax.random.key(seed), jnp.zeros(3), jnp.ones(3), 8)
+
     np.testing.assert_array_equal(draw(0), draw(0))
     assert jnp.abs(draw(0) - draw(1)).max() > 0.01
 
@@ -189,7 +191,9 @@ def test_importance_samples_equal_the_loop():
     generator = np.random.default_rng(0)
     weights, edges = generator.random(9), np.sort(generator.random(10)) * 3
     found = importance_distances(None, jnp.asarray(edges, "f4"), jnp.asarray(weights, "f4"), 50)
-    np.testing.assert_allclose(found, importance_by_loop(edges, weights, (np.arange(50) + 0.5) / 50), atol=1e-4)
+    np.testing.assert_allclose(
+        found, importance_by_loop(edges, weights, (np.arange(50) + 0.5) / 50), atol=1e-4
+    )
 
 
 def test_importance_samples_follow_the_weights():

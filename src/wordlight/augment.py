@@ -1,7 +1,7 @@
 """Key-first, differentiable views of images: backgrounds, windows, blur and noise.
 
 Images are `[..., height, width, 3]` floats in [0, 1]. Random backgrounds keep an object from hiding behind a
-known one: noise, checkerboards and random textures as in Dream Fields (arXiv 2112.01455, section 4.2), and plain
+known one: noise, checkerboards and random textures as in Dream Fields (arXiv 2112.01455, section 4.2), plain
 colours.
 """
 
@@ -10,30 +10,40 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 SMOOTH_CELLS = (3, 9)  # grid sizes of the two octaves of smooth noise, in cells an image side
 
 
-def byte_noise(key: PRNGKeyArray, shape: Sequence[int]) -> Float[Array, "..."]:
-    """Return independent values in [0, 1] with 256 levels, for a quarter of `jax.random.uniform`'s bits."""
-    # Fused into a later `select` or `repeat`, the bits would be computed several times over.
-    bits = jax.lax.optimization_barrier(jax.random.bits(key, tuple(shape), jnp.uint8))
-    return bits.astype(jnp.float32) / 255
+def byte_noise(
+    key: PRNGKeyArray, batch_shape: Sequence[int], height: int, width: int, *, channels: int = 3
+) -> Float[Array, "*b h w c"]:
+    """Return independent values in [0, 1] with 256 levels, for up to 4 channels.
+
+    JAX's generator would take longer over this than all the rest of a small picture. So it draws one seed an
+    image, and a 32-bit integer mixer (shift and multiply, twice) of seed and pixel number gives a byte to
+    each channel.
+    """
+    seeds = jax.random.bits(key, (*batch_shape, 1, 1, 1), jnp.uint32)
+    pixels = jnp.arange(height * width, dtype=jnp.uint32).reshape(height, width, 1)
+    x = _lift(pixels * jnp.uint32(0x9E3779B9), batch_shape) + seeds
+    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+    shifts = _lift(8 * jnp.arange(channels, dtype=jnp.uint32), (*batch_shape, height, width))
+    return (((x ^ (x >> 16)) >> shifts) & 255).astype(jnp.float32) / 255
 
 
 def smooth_noise(
-    key: PRNGKeyArray, batch_shape: Sequence[int], height: int, width: int, channels: int = 3
+    key: PRNGKeyArray, batch_shape: Sequence[int], height: int, width: int, *, channels: int = 3
 ) -> Float[Array, "*b h w c"]:
     """Return low-frequency noise in [0, 1]: two octaves of enlarged random grids, mixed at random."""
     few, many = (cells * cells for cells in SMOOTH_CELLS)
     # One draw for all: each call of the generator costs half a second to compile.
     draws = jax.random.uniform(key, (*batch_shape, few + many + 1, channels))
+    shape, grids = (*batch_shape, height, width, channels), (draws[..., :few, :], draws[..., few:-1, :])
     coarse, fine = (
-        jax.image.resize(
-            grid.reshape(*batch_shape, cells, cells, channels), (*batch_shape, height, width, channels), "cubic"
-        )
-        for grid, cells in zip((draws[..., :few, :], draws[..., few:-1, :]), SMOOTH_CELLS, strict=True)
+        jax.image.resize(grid.reshape(*batch_shape, cells, cells, channels), shape, "cubic")
+        for grid, cells in zip(grids, SMOOTH_CELLS, strict=True)
     )
     share = draws[..., -1:, None, :1]
     return jnp.clip(share * coarse + (1 - share) * fine, 0.0, 1.0)
@@ -54,7 +64,7 @@ def noise_background(
     image_key, pixel_key = jax.random.split(key)
     draws = jax.random.uniform(image_key, (*batch_shape, 1, 1, 4))
     mean, strength = draws[..., :3], 0.05 + 0.95 * draws[..., 3:]
-    noise = byte_noise(pixel_key, (*batch_shape, height, width, 3))
+    noise = byte_noise(pixel_key, batch_shape, height, width)
     return mean + strength * (noise - mean)
 
 
@@ -100,7 +110,7 @@ def random_background(
     return jnp.select([pick == i for i in range(len(makers))], images)
 
 
-def _lift(values: Float[Array, "n"], batch_shape: Sequence[int]) -> Float[Array, "*b n"]:
+def _lift(values: Shaped[Array, "*n"], batch_shape: Sequence[int]) -> Shaped[Array, "..."]:
     """Put singleton batch axes before the values, so that no rank is promoted silently."""
     return values.reshape((1,) * len(batch_shape) + values.shape)
 
@@ -110,8 +120,8 @@ def window_matrix(
 ) -> Float[Array, "*b target size"]:
     """Return weights that resample the window [start, stop] of an axis to `target` samples.
 
-    The kernel is a triangle, widened to the spacing of the new samples so that shrinking does not alias, and by `blur`
-    beyond that. Rows sum to one: beyond the image its edge is repeated.
+    The kernel is a triangle, widened to the spacing of the new samples so that shrinking does not alias, and
+    by `blur` beyond that. Rows sum to one: beyond the image its edge is repeated.
 
     Args:
         start: where the window begins, in fractions of the axis.

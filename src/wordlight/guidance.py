@@ -3,10 +3,11 @@
 Notation: p prompts, n negatives, e embedding, v views of an image.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,9 @@ class ViewConfig:
         shift: largest displacement of the window, as a fraction of the side.
         blur: range of the blur's half-width in pixels of the model's image; 1 is none.
         noise: largest standard deviation of added noise.
+
+    Raises:
+        WordlightError: a range is empty or outside what it can be.
     """
 
     count: int = 1
@@ -39,23 +43,49 @@ class ViewConfig:
     blur: tuple[float, float] = (1.0, 2.0)
     noise: float = 0.03
 
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise _bad_views(f"count {self.count}", "there must be a view to look at")
+        if not 0 < self.zoom[0] <= self.zoom[1] < math.inf:
+            raise _bad_views(f"zoom {self.zoom}", "it is a range of positive sides, lower end first")
+        if not 1 <= self.blur[0] <= self.blur[1] < math.inf:
+            raise _bad_views(f"blur {self.blur}", "it is a range of at least 1, lower end first")
+        if not (0 <= self.shift < math.inf and 0 <= self.noise < math.inf):
+            raise _bad_views(f"shift {self.shift} and noise {self.noise}", "they must not be negative")
+
 
 @dataclass(frozen=True)
 class GuidanceConfig:
     """How embeddings become a loss.
 
     Attributes:
-        loss: `"cosine"` and `"spherical"` look at the prompts alone (negatives are pushed away with the same measure);
-            `"softmax"` makes each prompt win against all negatives.
+        loss: `"cosine"` and `"spherical"` look at the prompts alone (negatives are pushed away with the same
+            measure); `"softmax"` makes each prompt win against all negatives.
         views: random views; None shows the model the image as it is.
         value_range: of the images, `"unit"`, `"byte"` or `"signed"`; views need `"unit"`.
         layout: of the images; views need `"HWC"`.
+
+    Raises:
+        WordlightError: there is no such loss, or views are asked for on other images than those.
     """
 
     loss: LossName = "cosine"
     views: ViewConfig | None = None
     value_range: ValueRange = "unit"
     layout: Layout = "HWC"
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(LossName):
+            raise WordlightError(
+                f"There is no guidance loss {self.loss!r}. The name is misspelt, or the loss takes more than "
+                f"prompts. Use one of {', '.join(get_args(LossName))}, or call wordlight.losses yourself."
+            )
+        if self.views is not None and (self.value_range, self.layout) != ("unit", "HWC"):
+            raise WordlightError(
+                f"Random views were asked for with value range {self.value_range!r} and layout "
+                f"{self.layout!r}. Blur and noise are defined on [0, 1] images with channels last. Convert "
+                "the image, or set views to None."
+            )
 
 
 class GuidanceMetrics(NamedTuple):
@@ -124,27 +154,43 @@ class Guidance:
         against = model.encode_text(negatives) if negatives else jnp.zeros((0, embeds.shape[1]))
         return cls(model.without_text(), embeds, shares / shares.sum(), against, config)
 
-    def __call__(
-        self, image: Float[Array, "*b height width 3"], key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], GuidanceMetrics]:
+    def __call__(self, image: Array, key: PRNGKeyArray) -> tuple[Float[Array, ""], GuidanceMetrics]:
         """Return the mean loss over all images and views, and metrics.
 
         Args:
-            image: `[..., height, width, 3]`, any size, in the configured range and layout.
+            image: `[..., height, width, 3]`, or `[..., 3, height, width]` where the layout is `"CHW"`; any
+                size, in the configured range.
             key: draws the views; unused where the configuration names none.
         """
         embeds = self.encode(image, key)
         loss = jnp.mean(self._prompt_losses(embeds) @ self.weights)
         return loss, self._metrics(embeds)
 
-    def encode(self, image: Float[Array, "*b height width 3"], key: PRNGKeyArray) -> Float[Array, "*v e"]:
-        """Return the embeddings of the views, `[views, ..., e]`, or of the images, `[..., e]`."""
+    def encode(self, image: Array, key: PRNGKeyArray) -> Float[Array, "*v e"]:
+        """Return the embeddings of the views, `[views, ..., e]`, or of the images, `[..., e]`.
+
+        Raises:
+            WordlightError: the image's shape, dtype, range or layout does not fit.
+        """
         views, spec = self.config.views, self.model.image_spec
         if views is None:
-            return self.model.encode_image(image, value_range=self.config.value_range, layout=self.config.layout)
+            return self.model.encode_image(
+                image, value_range=self.config.value_range, layout=self.config.layout
+            )
+        if not jnp.issubdtype(image.dtype, jnp.floating):
+            raise WordlightError(
+                f"Random views of an image of dtype {image.dtype} were asked for. They are cut from floats "
+                "in [0, 1], and integers have no gradient. Divide bytes by 255, or set views to None."
+            )
         repeated = jnp.broadcast_to(image[None], (views.count, *image.shape))
         seen = random_views(
-            key, repeated, size=spec.size, zoom=views.zoom, shift=views.shift, blur=views.blur, noise=views.noise
+            key,
+            repeated,
+            size=spec.size,
+            zoom=views.zoom,
+            shift=views.shift,
+            blur=views.blur,
+            noise=views.noise,
         )
         return self.model.encode_image(seen)
 
@@ -172,6 +218,13 @@ def _lifted(embeds: Float[Array, "p e"], rank: int) -> Array:
     return embeds.reshape((1,) * (rank - 1) + embeds.shape)
 
 
+def _bad_views(what: str, reason: str) -> WordlightError:
+    return WordlightError(
+        f"The views' {what} cannot be: {reason}. The numbers are fractions of the image, except blur (pixels "
+        "of the model's image). See ViewConfig for what each of them means."
+    )
+
+
 def _as_list(texts: str | Sequence[str]) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts)
 
@@ -181,21 +234,19 @@ def _check(
 ) -> None:
     if not prompts or not all(isinstance(p, str) and p.strip() for p in prompts + negatives):
         raise WordlightError(
-            f"The prompts {prompts} and negatives {negatives} hold an empty text, or there is none. An empty prompt "
-            "means nothing to the model, and usually comes from an unset variable. Say what the image should show."
+            f"The prompts {prompts} and negatives {negatives} hold an empty text, or there is none. An empty "
+            "prompt means nothing to the model, and usually comes from an unset variable. Say what the image "
+            "should show."
         )
-    if weights is not None and (len(weights) != len(prompts) or not all(0 < w < float("inf") for w in weights)):
+    if weights is not None and (
+        len(weights) != len(prompts) or not all(0 < w < float("inf") for w in weights)
+    ):
         raise WordlightError(
-            f"The weights {list(weights)} do not go with {len(prompts)} prompts. There must be one positive number for "
-            "each. Push texts away with negatives, not with negative weights."
+            f"The weights {list(weights)} do not go with {len(prompts)} prompts. There must be one positive "
+            "number for each. Push texts away with negatives, not with negative weights."
         )
     if config.loss == "softmax" and not negatives:
         raise WordlightError(
-            "The softmax loss has no negatives, so it is always zero. It makes prompts win against other texts. Give "
-            "negatives, or use the cosine loss."
-        )
-    if config.views is not None and (config.value_range, config.layout) != ("unit", "HWC"):
-        raise WordlightError(
-            f"Random views were asked for with value range {config.value_range!r} and layout {config.layout!r}. Blur and "
-            "noise are defined on [0, 1] images with channels last. Convert the image, or set views to None."
+            "The softmax loss has no negatives, so it is always zero. It makes prompts win against other "
+            "texts. Give negatives, or use the cosine loss."
         )

@@ -1,7 +1,7 @@
 """Losses on embeddings; no model, no images.
 
-Embeddings are unit vectors along the last axis, `[..., embed]`, as `ClipModel` returns them. Every loss is minimised to
-make image and text agree. Notation: p prompts, n negatives, e embedding.
+Embeddings are unit vectors along the last axis, `[..., embed]`, as `ClipModel` returns them. Every loss is
+minimised to make image and text agree. Notation: p prompts, n negatives, e embedding.
 """
 
 import jax
@@ -24,8 +24,8 @@ def cosine(image_embeds: Float[Array, "*#b e"], text_embeds: Float[Array, "*#b e
 def spherical(image_embeds: Float[Array, "*#b e"], text_embeds: Float[Array, "*#b e"]) -> Float[Array, "*b"]:
     """Return half the squared angle between unit vectors, in [0, pi^2 / 2].
 
-    Written as `2 arcsin(|a - b| / 2)^2`, which stays exact for small angles. For opposite vectors the slope of the
-    arc sine is infinite; the argument is held just below one there.
+    Written as `2 arcsin(|a - b| / 2)^2`, which stays exact for small angles. For opposite vectors the slope
+    of the arc sine is infinite; the argument is held just below one there.
     """
     half_chord = jnp.minimum(safe_norm(image_embeds - text_embeds) / 2, 1 - 1e-6)
     return 2 * jnp.square(jnp.arcsin(half_chord))
@@ -53,7 +53,8 @@ def softmax_contrastive(
     *,
     scale: ArrayLike,
 ) -> Float[Array, "*b"]:
-    """Return the cross-entropy of the prompt against the negatives (CLIP, arXiv 2103.00020, figure 3, one row).
+    """Return the cross-entropy of the prompt against the negatives (CLIP, arXiv 2103.00020, figure 3, one
+    row).
 
     Args:
         image_embeds: images.

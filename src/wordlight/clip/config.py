@@ -15,7 +15,8 @@ class TransformerConfig:
         layers: number of blocks.
         heads: attention heads; `width` is a multiple of it.
         mlp_width: features inside a block's MLP.
-        activation: `"quick_gelu"` is x * sigmoid(1.702 x), `"gelu"` the exact one, `"gelu_tanh"` its tanh form.
+        activation: `"quick_gelu"` is x * sigmoid(1.702 x), `"gelu"` the exact one, `"gelu_tanh"` its tanh
+            form.
         norm_epsilon: added to the variance in every layer norm.
     """
 
@@ -32,7 +33,7 @@ class VitConfig:
     """A vision transformer with a class token, as in CLIP.
 
     Attributes:
-        image_size: (height, width) of the preprocessed image, multiples of `patch_size`.
+        image_size: (height, width) of the preprocessed image; what does not fill a patch is not looked at.
         patch_size: side of the square patches in pixels.
         transformer: the blocks.
         patch_bias: whether the patch embedding has a bias.

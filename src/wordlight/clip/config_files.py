@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from wordlight.clip.config import Activation, ClipConfig, ResNetConfig, TextConfig, TransformerConfig, VitConfig
+from wordlight.clip.config import (
+    Activation,
+    ClipConfig,
+    ResNetConfig,
+    TextConfig,
+    TransformerConfig,
+    VitConfig,
+)
 from wordlight.errors import WordlightError
 
 Json = dict[str, Any]
@@ -13,7 +20,14 @@ HF_ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
-OLD_END_ID = 2  # what early configs say although their tokenizer ends with 49407; HF then pools at the largest id
+# What early configs say although their tokenizer ends with 49407; HF then pools at the largest id.
+OLD_END_ID = 2
+
+# Far beyond every published model; a damaged file must not make us plan for more than there is.
+MOST = 1_000_000
+MOST_LAYERS = 256
+MOST_PIXELS = 16_384
+MOST_MLP_RATIO = 64
 
 # OpenCLIP options that change what a tower computes, with the values that mean "as usual".
 OPEN_VISION_DEFAULTS: Json = {
@@ -29,11 +43,16 @@ OPEN_VISION_DEFAULTS: Json = {
     "block_type": None,
     "qk_norm": False,
     "scaled_cosine_attn": False,
+    "scale_heads": False,
+    "scale_attn_inner": False,
+    "scale_attn": False,
+    "scale_fc": False,
 }
 OPEN_TEXT_DEFAULTS: Json = {
     "hf_model_name": None,
     "embed_cls": False,
     "no_causal_mask": False,
+    "final_ln_after_pool": False,
     "pool_type": "argmax",
     "proj_type": "linear",
     "proj_bias": False,
@@ -43,22 +62,33 @@ OPEN_TEXT_DEFAULTS: Json = {
     "block_type": None,
     "qk_norm": False,
     "scaled_cosine_attn": False,
+    "scale_heads": False,
+    "scale_attn_inner": False,
+    "scale_attn": False,
+    "scale_fc": False,
 }
 
 
 def config_error(key: str, value: Any, wanted: str) -> WordlightError:
     """Return the refusal of one entry of a configuration file."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return WordlightError(
-        f"The model's configuration says {key} = {value!r}, but {wanted}. The file was edited, belongs to another kind "
-        "of model, or asks for something Wordlight does not do. Check it against the repository it came from."
+        f"The model's configuration says {key} = {shown}, but {wanted}. The file was edited, belongs to "
+        "another kind of model, or asks for something Wordlight does not do. Check it against the repository "
+        "it came from."
     )
 
 
-def positive(config: Json, key: str, default: Any = None) -> int:
-    """Return a positive whole number of a configuration file."""
+def positive(config: Json, key: str, *, default: Any = None, most: int = MOST) -> int:
+    """Return a positive whole number of a configuration file, at most `most`.
+
+    Raises:
+        WordlightError: it is something else, or missing without a default.
+    """
     value = config.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise config_error(key, value, "a positive whole number is needed")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise config_error(key, value, f"a whole number from 1 to {most} is needed")
     return value
 
 
@@ -85,7 +115,7 @@ def hf_config(config: Json) -> ClipConfig:
     if config.get("model_type") != "clip":
         raise config_error("model_type", config.get("model_type"), "this reader takes 'clip'")
     return ClipConfig(
-        embed_dim=positive(config, "projection_dim", 512),
+        embed_dim=positive(config, "projection_dim", default=512),
         vision=_hf_vision(_section(config, "vision_config")),
         text=_hf_text(_section(config, "text_config")),
     )
@@ -102,10 +132,10 @@ def _section(config: Json, name: str) -> Json:
 
 def _hf_transformer(config: Json, width: int, heads: int) -> TransformerConfig:
     transformer = TransformerConfig(
-        width=positive(config, "hidden_size", width),
-        layers=positive(config, "num_hidden_layers", 12),
-        heads=positive(config, "num_attention_heads", heads),
-        mlp_width=positive(config, "intermediate_size", 4 * width),
+        width=positive(config, "hidden_size", default=width),
+        layers=positive(config, "num_hidden_layers", default=12, most=MOST_LAYERS),
+        heads=positive(config, "num_attention_heads", default=heads),
+        mlp_width=positive(config, "intermediate_size", default=4 * width),
         activation=_hf_activation(config),
         norm_epsilon=_epsilon(config),
     )
@@ -121,8 +151,8 @@ def _check_heads(config: TransformerConfig) -> TransformerConfig:
 def _hf_vision(config: Json) -> VitConfig:
     if config.get("num_channels", 3) != 3:
         raise config_error("num_channels", config["num_channels"], "images have 3 channels")
-    size = positive(config, "image_size", 224)
-    return _vit((size, size), positive(config, "patch_size", 32), _hf_transformer(config, 768, 12))
+    size = positive(config, "image_size", default=224, most=MOST_PIXELS)
+    return _vit((size, size), positive(config, "patch_size", default=32), _hf_transformer(config, 768, 12))
 
 
 def _vit(image_size: tuple[int, int], patch_size: int, transformer: TransformerConfig) -> VitConfig:
@@ -133,11 +163,11 @@ def _vit(image_size: tuple[int, int], patch_size: int, transformer: TransformerC
 
 def _hf_text(config: Json) -> TextConfig:
     end_id = config.get("eos_token_id", 49407)
-    if isinstance(end_id, bool) or not isinstance(end_id, int):
-        raise config_error("eos_token_id", end_id, "a whole number is needed")
+    if isinstance(end_id, bool) or not isinstance(end_id, int) or end_id < 0:
+        raise config_error("eos_token_id", end_id, "a whole number from 0 is needed")
     return TextConfig(
-        vocab_size=positive(config, "vocab_size", 49408),
-        context_length=positive(config, "max_position_embeddings", 77),
+        vocab_size=positive(config, "vocab_size", default=49408),
+        context_length=positive(config, "max_position_embeddings", default=77),
         transformer=_hf_transformer(config, 512, 8),
         end_id=None if end_id == OLD_END_ID else end_id,
     )
@@ -150,15 +180,26 @@ def open_clip_config(config: Json) -> ClipConfig:
         WordlightError: an entry that cannot be, or an option that Wordlight does not do, by name.
     """
     model = config.get("model_cfg")
-    if not isinstance(model, dict) or not all(isinstance(model.get(k), dict) for k in ("vision_cfg", "text_cfg")):
+    if not isinstance(model, dict) or not all(
+        isinstance(model.get(k), dict) for k in ("vision_cfg", "text_cfg")
+    ):
         raise config_error("model_cfg", type(model).__name__, "it must hold vision_cfg and text_cfg")
     vision, text = model["vision_cfg"], model["text_cfg"]
     _refuse_options("vision_cfg", vision, OPEN_VISION_DEFAULTS)
     _refuse_options("text_cfg", text, OPEN_TEXT_DEFAULTS)
     if "multimodal_cfg" in model or model.get("custom_text"):
         raise config_error("custom_text or multimodal_cfg", True, "only plain CLIP towers are done")
-    activation: Activation = "quick_gelu" if model.get("quick_gelu", False) else "gelu"
-    return ClipConfig(positive(model, "embed_dim"), _open_vision(vision, activation), _open_text(text, activation))
+    activation = _open_activation(model)
+    return ClipConfig(
+        positive(model, "embed_dim"), _open_vision(vision, activation), _open_text(text, activation)
+    )
+
+
+def _open_activation(model: Json) -> Activation:
+    quick = model.get("quick_gelu", False)
+    if not isinstance(quick, bool):
+        raise config_error("quick_gelu", quick, "true or false is needed")
+    return "quick_gelu" if quick else "gelu"
 
 
 def _refuse_options(section: str, config: Json, usual: Json) -> None:
@@ -169,9 +210,9 @@ def _refuse_options(section: str, config: Json, usual: Json) -> None:
 
 def _mlp_width(config: Json, width: int) -> int:
     ratio = config.get("mlp_ratio", 4.0)
-    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or ratio <= 0:
-        raise config_error("mlp_ratio", ratio, "a positive number is needed")
-    return int(width * ratio)
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= MOST_MLP_RATIO:
+        raise config_error("mlp_ratio", ratio, f"a number above 0 and up to {MOST_MLP_RATIO} is needed")
+    return positive({"mlp width": int(width * ratio)}, "mlp width", most=MOST * MOST_MLP_RATIO)
 
 
 def _open_size(config: Json) -> tuple[int, int]:
@@ -179,38 +220,50 @@ def _open_size(config: Json) -> tuple[int, int]:
     pair = list(size) if isinstance(size, list | tuple) else [size, size]
     if len(pair) != 2:
         raise config_error("vision_cfg.image_size", size, "a number or a pair is needed")
-    return positive({"image_size": pair[0]}, "image_size"), positive({"image_size": pair[1]}, "image_size")
+    height, width = (positive({"image_size": side}, "image_size", most=MOST_PIXELS) for side in pair)
+    return height, width
 
 
 def _open_vision(config: Json, activation: Activation) -> VitConfig | ResNetConfig:
-    image_size, head_width = _open_size(config), positive(config, "head_width", 64)
+    image_size, head_width = _open_size(config), positive(config, "head_width", default=64)
     if isinstance(config.get("layers"), list | tuple):
         return _open_resnet(config, image_size, head_width)
-    width = positive(config, "width", 768)
+    width = positive(config, "width", default=768)
     transformer = TransformerConfig(
-        width, positive(config, "layers", 12), max(width // head_width, 1), _mlp_width(config, width), activation
+        width,
+        positive(config, "layers", default=12, most=MOST_LAYERS),
+        max(width // head_width, 1),
+        _mlp_width(config, width),
+        activation,
     )
-    return _vit(image_size, positive(config, "patch_size", 16), _check_heads(transformer))
+    return _vit(image_size, positive(config, "patch_size", default=16), _check_heads(transformer))
 
 
 def _open_resnet(config: Json, image_size: tuple[int, int], head_width: int) -> ResNetConfig:
     blocks = config["layers"]
-    if len(blocks) != 4 or any(isinstance(b, bool) or not isinstance(b, int) or b < 1 for b in blocks):
-        raise config_error("vision_cfg.layers", blocks, "a ResNet has four stages of at least one block")
+    if len(blocks) != 4:
+        raise config_error("vision_cfg.layers", blocks, "a ResNet has four stages")
+    first, second, third, last = (positive({"layers": count}, "layers", most=MOST_LAYERS) for count in blocks)
     if image_size[0] % 32 or image_size[1] % 32:
         raise config_error("vision_cfg.image_size", image_size, "a ResNet takes multiples of 32")
-    width = positive(config, "width", 64)
+    width = positive(config, "width", default=64)
     heads = width * 32 // head_width
     if heads < 1 or width * 32 % heads:
         raise config_error("vision_cfg.head_width", head_width, f"it must divide the features {width * 32}")
-    return ResNetConfig(image_size, tuple(blocks), width, heads)  # type: ignore[arg-type]
+    return ResNetConfig(image_size, (first, second, third, last), width, heads)
 
 
 def _open_text(config: Json, activation: Activation) -> TextConfig:
-    width = positive(config, "width", 512)
+    width = positive(config, "width", default=512)
     transformer = TransformerConfig(
-        width, positive(config, "layers", 12), positive(config, "heads", 8), _mlp_width(config, width), activation
+        width,
+        positive(config, "layers", default=12, most=MOST_LAYERS),
+        positive(config, "heads", default=8),
+        _mlp_width(config, width),
+        activation,
     )
     return TextConfig(
-        positive(config, "vocab_size", 49408), positive(config, "context_length", 77), _check_heads(transformer)
+        positive(config, "vocab_size", default=49408),
+        positive(config, "context_length", default=77),
+        _check_heads(transformer),
     )

@@ -1,7 +1,7 @@
 """Layers that both towers share: linear maps, layer norm, activations, attention, the transformer stack.
 
-Notation: b batch, n tokens, d width, h heads, k features of a head, m MLP width. A linear layer is a dictionary with
-`weight` [in, out] and `bias` [out]; a norm has `scale` and `bias` [d].
+Notation: b batch, n tokens, d width, h heads, k features of a head, m MLP width. A linear layer is a
+dictionary with `weight` [in, out] and `bias` [out]; a norm has `scale` and `bias` [d].
 """
 
 import math
@@ -25,7 +25,7 @@ def linear(params: Params, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
 
 
 def layer_norm(params: Params, x: Float[Array, "*b d"], epsilon: float) -> Float[Array, "*b d"]:
-    """Normalise the last axis to zero mean and unit variance, then scale and shift (arXiv 1607.06450, eq. 4)."""
+    """Normalise the last axis to zero mean and unit variance, scale and shift (arXiv 1607.06450, eq. 4)."""
     x32 = x.astype(jnp.float32)
     centred = x32 - x32.mean(-1, keepdims=True)
     variance = jnp.mean(jnp.square(centred), -1, keepdims=True)
@@ -53,7 +53,7 @@ def attention(
         mask: true where a query (rows) may look at a key (columns).
     """
     query, key, value = jnp.split(linear(params["qkv"], x), 3, axis=-1)
-    mixed = dot_product_attention(query, key, value, heads, mask)
+    mixed = dot_product_attention(query, key, value, heads, mask=mask)
     return linear(params["out"], mixed)
 
 
@@ -62,6 +62,7 @@ def dot_product_attention(
     key: Float[Array, "b n d"],
     value: Float[Array, "b n d"],
     heads: int,
+    *,
     mask: Bool[Array, "#b #q n"] | None = None,
 ) -> Float[Array, "b q d"]:
     """Split into heads, weigh the values by the scaled softmax of query-key products, join again."""
@@ -89,6 +90,7 @@ def transformer(
     blocks: list[Params],
     x: Float[Array, "b n d"],
     config: TransformerConfig,
+    *,
     mask: Bool[Array, "#b #n n"] | None = None,
 ) -> Float[Array, "b n d"]:
     """Apply the blocks in turn."""
@@ -109,7 +111,7 @@ def init_linear(key: PRNGKeyArray, inputs: int, outputs: int, *, std: float | No
 
 
 def init_transformer(key: PRNGKeyArray, config: TransformerConfig) -> list[Params]:
-    """Return the blocks' weights, with residual branches scaled down by depth as CLIP's are (arXiv 2103.00020)."""
+    """Return the blocks' weights, residual branches scaled down by depth as in CLIP (arXiv 2103.00020)."""
     return [_init_block(k, config) for k in jax.random.split(key, config.layers)]
 
 

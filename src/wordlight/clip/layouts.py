@@ -1,6 +1,7 @@
 """Where each weight lies in a checkpoint: the tensor names of the Hugging Face and the OpenCLIP layouts.
 
-A layout is a tree of `Source` with the structure of `ClipModel.params`, so that reading and writing are one `tree.map`.
+A layout is a tree of `Source` with the structure of `ClipModel.params`, so that reading and writing are one
+`tree.map`.
 """
 
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ class Source:
 
     Attributes:
         names: tensors, joined along their first axis where there are several (query, key, value).
-        kind: `"linear"` is [out, in] there and [in, out] here; `"conv"` is [out, in, rows, columns] there and [rows,
-            columns, in, out] here; `"patch"` is such a convolution flattened to a matrix; `"same"` is as it is.
+        kind: `"linear"` is [out, in] there and [in, out] here; `"conv"` is [out, in, rows, columns] there and
+            [rows, columns, in, out] here; `"patch"` is such a convolution flattened to a matrix; `"same"` is
+            as it is.
     """
 
     names: tuple[str, ...]
@@ -57,7 +59,13 @@ class Source:
         elif self.kind == "patch":
             d, channels, side, _ = self.theirs_shape(weight.shape)
             weight = weight.reshape(side, side, channels, d).transpose(3, 2, 0, 1)
-        return dict(zip(self.names, np.split(weight, len(self.names)) if len(self.names) > 1 else [weight], strict=True))
+        return dict(
+            zip(
+                self.names,
+                np.split(weight, len(self.names)) if len(self.names) > 1 else [weight],
+                strict=True,
+            )
+        )
 
 
 def _linear(*prefixes: str, bias: bool = True) -> Params:
@@ -134,7 +142,10 @@ def open_clip_layout(config: ClipConfig) -> Params:
 
 
 def _open_block(prefix: str) -> Params:
-    qkv = {"weight": _one(f"{prefix}.attn.in_proj_weight", "linear"), "bias": _one(f"{prefix}.attn.in_proj_bias")}
+    qkv = {
+        "weight": _one(f"{prefix}.attn.in_proj_weight", "linear"),
+        "bias": _one(f"{prefix}.attn.in_proj_bias"),
+    }
     return {
         "norm1": _norm(f"{prefix}.ln_1"),
         "attention": {"qkv": qkv, "out": _linear(f"{prefix}.attn.out_proj")},
@@ -149,7 +160,9 @@ def _open_vit(config: VitConfig) -> Params:
         "class_token": _one("visual.class_embedding"),
         "positions": _one("visual.positional_embedding"),
         "norm_pre": _norm("visual.ln_pre"),
-        "blocks": [_open_block(f"visual.transformer.resblocks.{i}") for i in range(config.transformer.layers)],
+        "blocks": [
+            _open_block(f"visual.transformer.resblocks.{i}") for i in range(config.transformer.layers)
+        ],
         "norm_post": _norm("visual.ln_post"),
         "projection": _one("visual.proj"),
     }
@@ -172,7 +185,8 @@ def _batch_norm(prefix: str) -> Params:
 
 def _open_resnet(config: ResNetConfig) -> Params:
     stem = [
-        {"conv": _one(f"visual.conv{i}.weight", "conv"), "norm": _batch_norm(f"visual.bn{i}")} for i in (1, 2, 3)
+        {"conv": _one(f"visual.conv{i}.weight", "conv"), "norm": _batch_norm(f"visual.bn{i}")}
+        for i in (1, 2, 3)
     ]
     stages = [
         [_open_bottleneck(f"visual.layer{stage}.{i}", shortcut=i == 0) for i in range(count)]

@@ -9,6 +9,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from wordlight.clip.config import ClipConfig, ResNetConfig
@@ -22,7 +23,7 @@ from wordlight.clip.vit import init_vit, vit_features
 from wordlight.errors import WordlightError
 from wordlight.numerics import safe_normalize
 
-INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), the temperature CLIP starts from (arXiv 2103.00020, section 2.5)
+INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), where CLIP starts (arXiv 2103.00020, section 2.5)
 
 
 @partial(
@@ -65,23 +66,22 @@ class ClipModel:
         return self.encode_pixels(preprocess(images, self.image_spec, value_range=value_range, layout=layout))
 
     def encode_pixels(self, pixels: Array, *, layout: Layout = "HWC") -> Float[Array, "*b e"]:
-        """Return unit-norm embeddings of already preprocessed pixels, `[..., height, width, 3]` or `"CHW"`."""
+        """Return unit-norm embeddings of preprocessed pixels, `[..., height, width, 3]` or `"CHW"`."""
         return safe_normalize(self.image_features(pixels, layout=layout))
 
     def image_features(self, pixels: Array, *, layout: Layout = "HWC") -> Float[Array, "*b e"]:
         """Return projected features of preprocessed pixels, before normalisation."""
-        if layout == "CHW":
-            pixels = jnp.moveaxis(pixels, -3, -1)
-        expected = (*self.config.vision.image_size, 3)
+        size = self.config.vision.image_size
+        expected = (*size, 3) if layout == "HWC" else (3, *size)
         if pixels.shape[-3:] != expected:
             raise WordlightError(
-                f"Pixels of shape {pixels.shape} do not end in the {expected} this model takes. They were probably not "
-                "preprocessed, or the layout is another. Use encode_image for images of any size, or give the layout."
+                f"Pixels of shape {pixels.shape} do not end in the {expected} this model takes. They were "
+                "probably not preprocessed, or the layout is another. Use encode_image for images of any "
+                "size, or give the layout."
             )
-        flat = pixels.reshape(-1, *expected)
-        tower = resnet_features if isinstance(self.config.vision, ResNetConfig) else vit_features
-        features = tower(self.params["vision"], flat, self.config.vision)  # type: ignore[arg-type]
-        return features.reshape(*pixels.shape[:-3], -1)
+        last = pixels if layout == "HWC" else jnp.moveaxis(pixels, -3, -1)
+        features = _image_features(self.params["vision"], last.reshape(-1, *size, 3), self.config)
+        return features.reshape(*pixels.shape[:-3], self.config.embed_dim)
 
     def tokenize(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
         """Turn prompts into ids and mask, `[n, context_length]` each, on the host.
@@ -91,9 +91,9 @@ class ClipModel:
         """
         if self.tokenizer is None:
             raise WordlightError(
-                "This model has no tokenizer, so it cannot read text. Its folder held no tokenizer.json, nor vocab.json "
-                "with merges.txt, or its text tower was dropped. Add those files to the folder and load it again, or "
-                "give token ids to encode_tokens."
+                "This model has no tokenizer, so it cannot read text. Its folder held no tokenizer.json, nor "
+                "vocab.json with merges.txt, or its text tower was dropped. Add those files to the folder "
+                "and load it again, or give token ids to encode_tokens."
             )
         return self.tokenizer(prompts, truncate=truncate)
 
@@ -102,38 +102,37 @@ class ClipModel:
         ids, mask = self.tokenize(prompts, truncate=truncate)
         return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
 
-    def encode_tokens(
-        self, ids: Int[Array, "n length"], mask: Array | None = None
-    ) -> Float[Array, "n e"]:
+    def encode_tokens(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""
         return safe_normalize(self.text_features(ids, mask))
 
-    def text_features(
-        self, ids: Int[Array, "n length"], mask: Array | None = None
-    ) -> Float[Array, "n e"]:
+    def text_features(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return projected features of token ids, before normalisation.
 
         Raises:
-            WordlightError: the text tower was dropped, or the sequence is longer than the context.
+            WordlightError: the text tower was dropped, the sequence is longer than the context, or an id is
+                outside the vocabulary (seen where ids are not traced).
         """
         config = self.config.text
         if config is None:
             raise WordlightError(
-                "This model has no text tower. It was dropped by without_text, as guidance does once its prompts are "
-                "embedded. Embed text with the model as it was loaded."
+                "This model has no text tower. It was dropped by without_text, as guidance does once its "
+                "prompts are embedded. Embed text with the model as it was loaded."
             )
         if ids.ndim != 2 or ids.shape[1] > config.context_length:
             raise WordlightError(
-                f"Token ids of shape {ids.shape} are not [n, length] with length at most {config.context_length}. The "
-                "text was tokenised for another model, or not truncated. Use model.tokenize."
+                f"Token ids of shape {ids.shape} are not [n, length] with length at most "
+                f"{config.context_length}. The text was tokenised for another model, or not truncated. Use "
+                "model.tokenize."
             )
+        _check_ids(ids, config.vocab_size)
         visible = None if mask is None else mask.astype(bool)
-        return text_features(self.params["text"], ids, config, visible)
+        return text_features(self.params["text"], ids, config, mask=visible)
 
     def logits(
         self, image_embeds: Float[Array, "*b e"], text_embeds: Float[Array, "n e"]
     ) -> Float[Array, "*b n"]:
-        """Return exp(logit_scale) times the cosine of every image with every text (arXiv 2103.00020, figure 3)."""
+        """Return exp(logit_scale) times the cosine of images and texts (arXiv 2103.00020, figure 3)."""
         return jnp.exp(self.params["logit_scale"]) * (image_embeds @ text_embeds.T)
 
     def without_text(self) -> "ClipModel":
@@ -146,6 +145,26 @@ class ClipModel:
         return replace(self, params=params)
 
 
+def _image_features(
+    params: Params, pixels: Float[Array, "b height width 3"], config: ClipConfig
+) -> Float[Array, "b e"]:
+    if isinstance(config.vision, ResNetConfig):
+        return resnet_features(params, pixels, config.vision)
+    return vit_features(params, pixels, config.vision)
+
+
+def _check_ids(ids: Int[Array, "n length"], vocab_size: int) -> None:
+    """Refuse ids that have no row in the token table; indexing would silently take another one."""
+    if isinstance(ids, Tracer) or not ids.size:
+        return
+    lowest, highest = int(ids.min()), int(ids.max())
+    if lowest < 0 or highest >= vocab_size:
+        raise WordlightError(
+            f"Token ids from {lowest} to {highest} do not fit a vocabulary of {vocab_size}. The text was "
+            "tokenised for another model. Use model.tokenize."
+        )
+
+
 @jax.jit
 def _encode_tokens(
     model: ClipModel, ids: Int[Array, "n length"], mask: Bool[Array, "n length"]
@@ -154,7 +173,7 @@ def _encode_tokens(
 
 
 def init_params(key: PRNGKeyArray, config: ClipConfig) -> Params:
-    """Return random weights; under `jax.eval_shape` the shapes a checkpoint of this configuration must have."""
+    """Return random weights; under `jax.eval_shape`, the shapes a checkpoint of this kind must have."""
     vision_key, text_key = jax.random.split(key)
     if isinstance(config.vision, ResNetConfig):
         vision = init_resnet(vision_key, config.vision, config.embed_dim)

@@ -3,8 +3,8 @@
 It differs from the usual ResNet by a stem of three convolutions, by average pooling in front of every strided
 convolution, and by a last pooling that is attention from the mean feature to all positions.
 
-Convolution weights are [rows, columns, in, out]. Batch norm is a function argument, so that a trainer can use the
-statistics of its batch while inference uses the stored ones.
+Convolution weights are [rows, columns, in, out]. Batch norm is a function argument, so that a trainer can use
+the statistics of its batch while inference uses the stored ones.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def batch_statistics(x: Float[Array, "b h w c"]) -> tuple[Float[Array, "c"], Flo
     return mean, jnp.mean(jnp.square(x - mean[None, None, None, :]), (0, 1, 2))
 
 
-def convolve(weight: Float[Array, "r s i o"], x: Float[Array, "b h w i"], stride: int = 1) -> Array:
+def convolve(weight: Float[Array, "r s i o"], x: Float[Array, "b h w i"], *, stride: int = 1) -> Array:
     """Convolve with zero padding that keeps the size at stride 1."""
     pad = weight.shape[0] // 2
     return jax.lax.conv_general_dilated(
@@ -65,7 +65,7 @@ def attention_pool(params: Params, x: Float[Array, "b h w c"], heads: int) -> Fl
 
 
 def bottleneck(params: Params, x: Float[Array, "b h w c"], stride: int, norm: Norm, epsilon: float) -> Array:
-    """One residual bottleneck; the stride is an average pooling before the last convolution and in the shortcut."""
+    """One residual bottleneck; the stride is an average pooling in both of its branches."""
     hidden = jax.nn.relu(norm(params["norm1"], convolve(params["conv1"], x), epsilon))
     hidden = jax.nn.relu(norm(params["norm2"], convolve(params["conv2"], hidden), epsilon))
     if stride > 1:
@@ -77,7 +77,11 @@ def bottleneck(params: Params, x: Float[Array, "b h w c"], stride: int, norm: No
 
 
 def resnet_features(
-    params: Params, pixels: Float[Array, "b height width 3"], config: ResNetConfig, *, norm: Norm = stored_norm
+    params: Params,
+    pixels: Float[Array, "b height width 3"],
+    config: ResNetConfig,
+    *,
+    norm: Norm = stored_norm,
 ) -> Float[Array, "b e"]:
     """Return projected, unnormalised image features of preprocessed pixels.
 
@@ -89,7 +93,7 @@ def resnet_features(
     """
     x, epsilon = pixels, config.norm_epsilon
     for layer, stride in zip(params["stem"], (2, 1, 1), strict=True):
-        x = jax.nn.relu(norm(layer["norm"], convolve(layer["conv"], x, stride), epsilon))
+        x = jax.nn.relu(norm(layer["norm"], convolve(layer["conv"], x, stride=stride), epsilon))
     x = average_pool(x, 2)
     for stage, blocks in enumerate(params["stages"]):
         for index, block in enumerate(blocks):

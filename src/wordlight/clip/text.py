@@ -17,7 +17,7 @@ def end_positions(ids: Int[Array, "b n"], end_id: int | None) -> Int[Array, "b"]
 
 
 def text_features(
-    params: Params, ids: Int[Array, "b n"], config: TextConfig, mask: Bool[Array, "b n"] | None = None
+    params: Params, ids: Int[Array, "b n"], config: TextConfig, *, mask: Bool[Array, "b n"] | None = None
 ) -> Float[Array, "b e"]:
     """Return projected, unnormalised text features.
 
@@ -25,15 +25,15 @@ def text_features(
         params: the tower's weights.
         ids: token ids, at most `config.context_length` of them.
         config: the tower's sizes.
-        mask: true for tokens that may be looked at. Padding behind the end token changes nothing, as the tower is
-            causal and pooled at the end token.
+        mask: true for tokens that may be looked at. Padding behind the end token changes nothing, as the
+            tower is causal and pooled at the end token.
     """
     length = ids.shape[1]
     tokens = params["tokens"][ids] + params["positions"][None, :length]
     visible = jnp.tril(jnp.ones((1, length, length), bool))
     if mask is not None:
         visible = visible & mask[:, None, :]
-    tokens = transformer(params["blocks"], tokens, config.transformer, visible)
+    tokens = transformer(params["blocks"], tokens, config.transformer, mask=visible)
     position = end_positions(ids, config.end_id)
     pooled = jnp.take_along_axis(tokens, position[:, None, None], axis=1)[:, 0]
     return layer_norm(params["norm"], pooled, config.transformer.norm_epsilon) @ params["projection"]

@@ -20,10 +20,15 @@ from wordlight.clip.layers import (
 
 
 def patchify(pixels: Float[Array, "b height width 3"], patch_size: int) -> Float[Array, "b p i"]:
-    """Cut images into flat square patches, row by row; features are ordered (row, column, channel)."""
+    """Cut images into flat square patches, row by row; features are ordered (row, column, channel).
+
+    Pixels that do not fill a patch are dropped, as a strided convolution does.
+    """
     b, height, width, channels = pixels.shape
     rows, columns = height // patch_size, width // patch_size
-    patches = pixels.reshape(b, rows, patch_size, columns, patch_size, channels)
+    patches = pixels[:, : rows * patch_size, : columns * patch_size].reshape(
+        b, rows, patch_size, columns, patch_size, channels
+    )
     return patches.swapaxes(2, 3).reshape(b, rows * columns, patch_size * patch_size * channels)
 
 

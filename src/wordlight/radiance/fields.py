@@ -81,11 +81,15 @@ def density(
     raw: Float[Array, "*b"], points: Float[Array, "*b 3"], config: DensityConfig
 ) -> Float[Array, "*b"]:
     """Return densities from raw numbers at `points`, zero outside the cube `|x| <= 1`."""
-    square = jnp.sum(jnp.clip(points, -1.0, 1.0) ** 2, axis=-1)
-    blob = config.blob_strength * jnp.exp(-square / (2 * config.blob_radius**2))
     activate = jax.nn.softplus if config.activation == "softplus" else truncated_exp
     inside = jnp.all(jnp.abs(points) <= 1.0, axis=-1)
-    return jnp.where(inside, config.scale * activate(raw + config.bias + blob), 0.0)
+    return jnp.where(inside, config.scale * activate(raw + config.bias + blob(points, config)), 0.0)
+
+
+def blob(points: Float[Array, "*b 3"], config: DensityConfig) -> Float[Array, "*b"]:
+    """Return what is added to the raw density about the origin; beyond the cube the value at its border."""
+    square = jnp.sum(jnp.clip(points, -1.0, 1.0) ** 2, axis=-1)
+    return config.blob_strength * jnp.exp(-square / (2 * config.blob_radius**2))
 
 
 def density_normals(

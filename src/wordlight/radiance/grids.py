@@ -61,7 +61,7 @@ class VoxelField:
 
     def __call__(self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]) -> FieldSample:
         """Return densities and colours at `points`; the colour is the same from all sides."""
-        raw = _stored(grid_lookup(self.values.reshape(-1, 4), points, self.config.resolution))
+        raw = stored(grid_lookup(self.values.reshape(-1, 4), points, self.config.resolution))
         return FieldSample(density(raw[..., 0], points, self.config.density), jax.nn.sigmoid(raw[..., 1:]))
 
     def resampled(self, resolution: int) -> "VoxelField":
@@ -71,7 +71,7 @@ class VoxelField:
         return VoxelField(values, replace(self.config, resolution=resolution))
 
 
-def _stored(values: Float[Array, "*b channels"]) -> Float[Array, "*b channels"]:
+def stored(values: Float[Array, "*b channels"]) -> Float[Array, "*b channels"]:
     """Return `values` as a product with the identity, which XLA keeps in memory.
 
     Otherwise it merges the lookup into every later use and repeats it for each of their channels, which takes

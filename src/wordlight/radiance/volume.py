@@ -16,6 +16,8 @@ from jaxtyping import Array, Float
 # Beyond this optical depth float32 transmittance is zero; the bound keeps sums finite for any float32
 # density.
 _OPAQUE = 1e4
+# The gradient in the length of a segment is its density; this leaves room to multiply it by a cotangent.
+_DENSEST = 1e30
 
 
 class Composite(NamedTuple):
@@ -38,10 +40,10 @@ def volume_weights(
     """Return the share of the ray's light that each sample gives, `[..., samples]`; they sum to the opacity.
 
     Args:
-        densities: extinction per unit length, at least 0 and not infinite.
+        densities: extinction per unit length, at least 0; beyond 1e30 it counts as 1e30, without gradient.
         deltas: lengths of the segments, at least 0, in scene units.
     """
-    optical = jnp.minimum(densities * deltas, _OPAQUE)
+    optical = jnp.minimum(jnp.minimum(densities, _DENSEST) * deltas, _OPAQUE)
     return jnp.exp(-exclusive_sum(optical)) * -jnp.expm1(-optical)
 
 

@@ -1,0 +1,1 @@
+"""Optimising: models on the embedded world, and objects for a prompt."""

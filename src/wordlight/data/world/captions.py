@@ -1,4 +1,4 @@
-"""What the world's pictures are called; captions say nothing that a picture may not show, such as its view."""
+"""What the world's pictures are called. Captions say nothing that a picture may not show, like a view."""
 
 import re
 from collections.abc import Iterable
@@ -88,6 +88,24 @@ def all_captions() -> list[str]:
 def kind_captions() -> list[str]:
     """Return "a {kind}" for all kinds, in their order."""
     return [fill(KIND_TEMPLATES[0], kind) for kind in KIND_NAMES]
+
+
+def claims(text: str) -> tuple[str | None, str | None]:
+    """Return the kind and the colour that a text names, None where it names none; the last one counts."""
+    words = text.lower().split()
+    kind = next((w for w in reversed(words) if w in KIND_NAMES), None)
+    return kind, next((w for w in reversed(words) if w in COLOUR_NAMES), None)
+
+
+def contrast_captions(prompt: str) -> list[str]:
+    """Return captions that no picture of the prompt can have: other kinds, other colours, or no object."""
+    kind, colour = claims(prompt)
+    others = [text for text in all_captions() if not _agrees(claims(text), (kind, colour))]
+    return others + [text for texts in DISTRACTOR_CAPTIONS for text in texts]
+
+
+def _agrees(claimed: tuple[str | None, str | None], wanted: tuple[str | None, str | None]) -> bool:
+    return all(w is None or w == c for c, w in zip(claimed, wanted, strict=True))
 
 
 def _pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:

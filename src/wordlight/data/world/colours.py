@@ -32,7 +32,7 @@ def jittered(draws: Float[Array, "b 4"], index: Int[Array, "b"]) -> Float[Array,
 
 
 def other(draws: Float[Array, "b"], index: Int[Array, "b"]) -> Int[Array, "b"]:
-    """Return for each colour another one, grey (10) included, all equally likely for uniform `draws` in [0, 1)."""
+    """Return for each colour another one, grey (10) included, equally likely for uniform `draws`."""
     others = len(COLOUR_NAMES)
     step = 1 + jnp.floor(others * draws).astype(index.dtype)
     return (index + step) % (others + 1)

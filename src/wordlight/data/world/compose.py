@@ -34,7 +34,10 @@ def compose(
     colour_key, light_key, background_key = jax.random.split(key, 3)
     coverage, normals = unpack(gbuffer)
     if background is None:
-        background = random_background(background_key, gbuffer.shape[:1], *gbuffer.shape[1:3])
+        # Fused into the sum below, backgrounds would be computed once for each material.
+        background = jax.lax.optimization_barrier(
+            random_background(background_key, gbuffer.shape[:1], *gbuffer.shape[1:3])
+        )
     colours = _material_colours(colour_key, colour_index, jnp.broadcast_to(textured, colour_index.shape))
     shading = _shading(light_key, coverage.sum(axis=-1, keepdims=True), normals)
     image = jnp.maximum(1 - coverage.sum(axis=-1, keepdims=True), 0.0) * background

@@ -27,8 +27,8 @@ def render_table(
     Args:
         seed: draws views and proportions; the same seed gives the same table.
         views_per_kind: views of each kind.
-        cache: a folder that keeps tables. A table found there is mapped read-only instead of being traced again;
-            its name holds the seed, the size and a fingerprint of the code that makes it.
+        cache: a folder that keeps tables. A table found there is mapped read-only, not traced again; its name
+            holds the seed, the size and a fingerprint of the code that makes it.
     """
     if cache is None:
         return _trace_all(seed, views_per_kind)

@@ -22,22 +22,21 @@ def distractors(
 ) -> tuple[Float[Array, "n h w 3"], Int[Array, "n"]]:
     """Return pictures of no object in [0, 1] and their classes, indices into `DISTRACTOR_CAPTIONS`.
 
-    A picture shows one class only, so all classes share its draws: `draws` holds uniform values for each picture,
-    `smooth` slow noise (a density and a colour), `cells` independent values in squares of 1 to 4 pixels.
+    A picture shows one class only, so all classes share what is drawn for it: `draws` are uniform values,
+    `smooth` is slow noise (a colour and a density), `cells` are values in squares of 1 to 4 pixels.
     """
     draw_key, smooth_key, cell_key, background_key = jax.random.split(key, 4)
     draws = jax.random.uniform(draw_key, (12, count, 1, 1, 1))
-    smooth = smooth_noise(smooth_key, (count,), height, width, 4)
+    smooth = smooth_noise(smooth_key, (count,), height, width, channels=4)
     cells = _cells(cell_key, 1 + jnp.floor(4 * draws[0]), height, width)
     background = random_background(background_key, (count,), height, width)
     colour, window = _colour(draws, smooth), _window(draws, height, width)
+    speck = colour + draws[1] * (cells[..., :3] - colour)
+    dots = (cells[..., 3:] < window * (0.06 + 0.44 * draws[2])).astype(jnp.float32)
     layers = (
         (colour, jnp.zeros_like(window)),
         (colour, window * _smoke(draws, smooth)),
-        (
-            colour + draws[1] * (cells[..., :3] - colour),
-            (cells[..., 3:] < window * (0.06 + 0.44 * draws[2])) * 1.0,
-        ),
+        (speck, dots),
         _blob(draws, colour, smooth),
     )
     index = jnp.floor(len(layers) * draws[3]).astype(jnp.int32)
@@ -102,7 +101,7 @@ def _cells(
     key: PRNGKeyArray, size: Float[Array, "n 1 1 1"], height: int, width: int
 ) -> Float[Array, "n h w 4"]:
     """Return four uniform values for each square of `size` pixels, 1 to 4."""
-    drawn = byte_noise(key, (len(size), height, width, 4))
+    drawn = byte_noise(key, (len(size),), height, width, channels=4)
 
     def enlarged(times: int) -> Float[Array, "n h w 4"]:
         few = drawn[:, : -(-height // times), : -(-width // times)]

@@ -48,7 +48,7 @@ Vary = tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""], Float[Array, 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of object: the noun that captions use, its shape, and the factor that brings it to common size."""
+    """One kind of object: its noun, its shape, and the factor that brings it to common size."""
 
     name: str
     shape: Callable[[Point, Vary], Parts]

@@ -1,0 +1,45 @@
+"""The `wordlight` command. What a subcommand needs is imported when it runs, so that `--help` answers at
+once."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+
+from wordlight.cli.dream import Dream
+from wordlight.cli.evaluate import Evaluate
+from wordlight.cli.score import Score
+from wordlight.errors import WordlightError
+
+Command = (
+    Annotated[Dream, tyro.conf.subcommand("dream", prefix_name=False)]
+    | Annotated[Score, tyro.conf.subcommand("score", prefix_name=False)]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
+)
+
+REFUSED, INTERRUPTED = 2, 130
+
+
+def main(*, args: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    0: done. 2: refused, with the reason on stderr. 130: ended by Ctrl-C; a run of `dream` has its results
+    written even so, unless Ctrl-C came a second time.
+    """
+    command = tyro.cli(Command, args=args, prog="wordlight", description="From words to 3D objects.")
+    try:
+        return command.run()
+    except WordlightError as error:
+        print(f"wordlight: {error}", file=sys.stderr)
+        return REFUSED
+    except OSError as error:
+        print(
+            f"wordlight: A file could not be read or written ({error}). A full disk, or a folder that is not "
+            "yours, is the usual cause. Free some space, or name another folder.",
+            file=sys.stderr,
+        )
+        return REFUSED
+    except KeyboardInterrupt:
+        print("wordlight: Interrupted.", file=sys.stderr)
+        return INTERRUPTED

@@ -1,0 +1,44 @@
+"""From a run's prompt to its guidance: which texts it is held against, and with which loss."""
+
+from dataclasses import replace
+
+from wordlight.clip.model import ClipModel
+from wordlight.data.world.captions import VOCABULARY, contrast_captions
+from wordlight.guidance import Guidance
+from wordlight.train.config import RunConfig
+
+
+def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
+    """Embed the run's prompt and what it is held against.
+
+    A model of the embedded world's vocabulary sees the prompt against every caption of that world that is not
+    true of it. Other models see it against the given negatives; without any, the softmax loss gives way to
+    the cosine.
+
+    Raises:
+        WordlightError: the prompt is empty, or the model does not know a word of it or of the negatives.
+    """
+    negatives = contrast_texts(model, config)
+    loss = config.guidance.loss
+    if negatives:
+        loss = "softmax"
+    elif loss == "softmax":
+        loss = "cosine"
+    guidance = replace(config.guidance, loss=loss)
+    return Guidance.from_prompts(model, config.prompt, negatives=negatives, config=guidance)
+
+
+def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
+    """Return the given negatives and, for a model of the embedded world, the captions that are not true."""
+    given = config.negatives or ()
+    if not knows_only_the_world(model):
+        return given
+    others = (text for text in contrast_captions(config.prompt) if text != config.prompt.strip().lower())
+    return tuple(dict.fromkeys((*given, *others)))
+
+
+def knows_only_the_world(model: ClipModel) -> bool:
+    """Return whether the model reads the embedded world's words and no others."""
+    tokenizer = model.tokenizer
+    closed = tokenizer is not None and tokenizer.unknown_id is not None
+    return closed and set(VOCABULARY) <= set(tokenizer.words)

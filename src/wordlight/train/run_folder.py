@@ -1,0 +1,87 @@
+"""The folder of a run: its name, its files, and what must not be overwritten."""
+
+import hashlib
+import json
+import re
+import shutil
+import unicodedata
+from pathlib import Path
+
+from wordlight.errors import WordlightError
+from wordlight.train import run_file
+from wordlight.train.config import RunConfig
+
+ROOT = Path("runs")
+CHECKPOINTS = "checkpoints"
+# The video becomes a GIF where no encoder of this machine writes MP4.
+FILES = (
+    "turntable.mp4",
+    "turntable.gif",
+    "sheet.png",
+    "mesh.glb",
+    "preview.png",
+    "metrics.jsonl",
+    run_file.NAME,
+)
+_LONGEST = 40
+
+
+def default_folder(config: RunConfig) -> Path:
+    """Return `runs/<slug>-<hash>`: the prompt made safe for any file system, and a hash of the
+    configuration."""
+    text = json.dumps(run_file.plain(config), sort_keys=True)
+    return ROOT / f"{slug(config.prompt)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def slug(text: str) -> str:
+    """Return at most forty lower-case letters, digits and single hyphens that recall the text."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:_LONGEST].strip("-") or "run"
+
+
+def check_folder(folder: Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder in which a run would replace files; touches nothing.
+
+    Raises:
+        WordlightError: the path is no folder, it holds another run and `overwrite` is false, or it holds
+            files of the names that a run writes and no run wrote them.
+    """
+    blocked = next((p for p in (folder, *folder.parents) if p.exists() and not p.is_dir()), None)
+    if blocked is not None:
+        raise WordlightError(
+            f"The run cannot be written to {folder}: {blocked} is a file. A path that names a result instead "
+            "of its folder is the usual cause. Choose another folder with -o."
+        )
+    taken = [name for name in (*FILES, CHECKPOINTS) if (folder / name).exists()]
+    if not taken:
+        return
+    if not _holds_run(folder):
+        raise WordlightError(
+            f"{folder} already holds {', '.join(taken)}, and no readable {run_file.NAME} to show that a run "
+            "wrote them. They are probably yours. Choose another folder with -o, or move them away."
+        )
+    if not overwrite:
+        raise WordlightError(
+            f"{folder} already holds a run ({', '.join(taken)}). The same prompt with the same options gets "
+            "the same folder. Choose another one with -o, or pass --overwrite to replace the files of that "
+            "run."
+        )
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder and remove the files of the run that it held, and nothing else; check it before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    checkpoints = folder / CHECKPOINTS
+    for step in checkpoints.glob("*") if checkpoints.is_dir() else ():
+        if step.name.isdecimal() and step.is_dir() and not step.is_symlink():
+            shutil.rmtree(step)
+
+
+def _holds_run(folder: Path) -> bool:
+    try:
+        run_file.read_run(folder)
+    except WordlightError:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""One training step: cameras to images to loss to a moved field.
+
+`train_step` is pure. Views are the leading axis of the batch; sharded over a device mesh, the step runs on all of its
+devices, and the means over views become sums between them.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from wordlight.augment import random_background
+from wordlight.guidance import Guidance
+from wordlight.radiance.cameras import Camera, orbit
+from wordlight.radiance.grids import VoxelField
+from wordlight.radiance.lighting import LitField, random_lamp
+from wordlight.radiance.pyramid import PyramidField
+from wordlight.radiance.rays import camera_rays
+from wordlight.radiance.regularizers import (
+    annealed,
+    distortion,
+    half_opacity,
+    opacity_target,
+    total_variation,
+)
+from wordlight.radiance.render import Rendering, render_rays
+from wordlight.train.config import CameraConfig, PenaltyConfig, RunConfig
+from wordlight.train.state import RunMetrics, RunState, make_optimizer
+
+
+class Views(NamedTuple):
+    """A batch: cameras and a key for each of them, so that a view's noise does not depend on where it runs."""
+
+    cameras: Camera
+    keys: PRNGKeyArray
+
+
+@partial(jax.jit, static_argnames=("config", "count"))
+def sample_views(key: PRNGKeyArray, config: CameraConfig, *, count: int) -> Views:
+    """Draw cameras all round the object, their azimuths spread evenly from a random start.
+
+    Elevations are uniform over the configured range without the band that is held out.
+    """
+    start_key, elevation_key, radius_key, view_key = jax.random.split(key, 4)
+    start = jax.random.uniform(start_key, maxval=2 * jnp.pi)
+    azimuth = start + jnp.arange(count) * 2 * jnp.pi / count
+    elevation = jnp.deg2rad(_elevations(elevation_key, config, count))
+    radius = jax.random.uniform(radius_key, (count,), minval=config.radius[0], maxval=config.radius[1])
+    cameras = orbit(
+        azimuth,
+        elevation,
+        radius=radius,
+        field_of_view=float(jnp.pi / 180) * config.field_of_view,
+        height=config.size,
+        width=config.size,
+    )
+    return Views(cameras, jax.random.split(view_key, count))
+
+
+def _elevations(key: PRNGKeyArray, config: CameraConfig, count: int) -> Float[Array, "count"]:
+    low, high = config.elevation
+    start, end = (min(max(bound, low), high) for bound in config.held_out)
+    band = end - start
+    drawn = low + (high - low - band) * jax.random.uniform(key, (count,))
+    return jnp.where(drawn < start, drawn, drawn + band)
+
+
+@partial(jax.jit, static_argnames="config", donate_argnames="state")
+def train_step(
+    state: RunState, guidance: Guidance, views: Views, *, config: RunConfig
+) -> tuple[RunState, RunMetrics]:
+    """Take one step; a step whose loss or gradient is not finite leaves the field as it was and is counted."""
+    value_and_grad = jax.value_and_grad(run_loss, has_aux=True)
+    (loss, (similarity, opacity)), gradient = value_and_grad(state.field, guidance, views, state.step, config)
+    norm = optax.global_norm(gradient)
+    good = jnp.isfinite(loss) & jnp.isfinite(norm)
+    optimizer = make_optimizer(config.optimizer, config.steps)
+    updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.field)  # type: ignore[arg-type]
+    moved = optax.apply_updates(state.field, updates)  # type: ignore[arg-type]
+    keep = partial(jax.tree.map, lambda new, old: jnp.where(good, new, old))
+    skipped = state.skipped + ~good
+    new = RunState(
+        keep(moved, state.field),
+        keep(optimizer_state, state.optimizer),
+        state.step + 1,
+        skipped,
+        jnp.where(good, 0, state.skipped_in_a_row + 1),
+    )
+    return new, RunMetrics(loss, similarity, opacity, norm, skipped)
+
+
+def run_loss(
+    field: PyramidField, guidance: Guidance, views: Views, step: Array, config: RunConfig
+) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, ""]]]:
+    """Return the guidance loss plus the penalties, and (similarity, opacity)."""
+    voxels = field.voxels()
+    look = partial(_look, voxels, guidance, config)
+    losses, similarities, renderings = jax.vmap(look)(views.cameras, views.keys)
+    penalty = view_penalties(renderings, step, config) + grid_penalties(voxels.values, config.penalties)
+    return jnp.mean(losses) + penalty, (jnp.mean(similarities), jnp.mean(renderings.opacity))
+
+
+def _look(
+    field: VoxelField, guidance: Guidance, config: RunConfig, camera: Camera, key: PRNGKeyArray
+) -> tuple[Float[Array, ""], Float[Array, ""], Rendering]:
+    """Render one view before a random background and let the guide look at it."""
+    ray_key, lamp_key, background_key, guidance_key = jax.random.split(key, 4)
+    lit = LitField(field, *random_lamp(lamp_key, camera.pose[:, 3], ambient=config.ambient))
+    rendering = render_rays(lit, camera_rays(camera), ray_key, samples=config.cameras.samples)
+    background = random_background(background_key, (), camera.height, camera.width)
+    image = rendering.colour + (1 - rendering.opacity[..., None]) * background
+    loss, metrics = guidance(image, guidance_key)
+    return loss, metrics.similarity, rendering
+
+
+def view_penalties(renderings: Rendering, step: Array, config: RunConfig) -> Float[Array, ""]:
+    """Return the penalties that images show: too much or half covered, spread along the rays."""
+    penalties = config.penalties
+    start, end = penalties.transmittance
+    target = annealed(step, start=start, end=end, steps=max(config.steps // 2, 1))
+    total = penalties.opacity * jnp.mean(opacity_target(renderings.opacity, target))
+    total += penalties.half_opacity * jnp.mean(half_opacity(renderings.opacity))
+    if penalties.distortion and renderings.samples is not None:
+        spread = distortion(renderings.samples.weights, renderings.samples.edges)
+        total += penalties.distortion * jnp.mean(spread)
+    return total
+
+
+def grid_penalties(values: Float[Array, "x y z 4"], penalties: PenaltyConfig) -> Float[Array, ""]:
+    """Return the total variation of raw density and of raw colour, weighted."""
+    density, colour = total_variation(values[..., :1]), total_variation(values[..., 1:])
+    return penalties.density_variation * density + penalties.colour_variation * colour
