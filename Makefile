@@ -11,13 +11,13 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PARITY_PINS := parity/requirements.txt
 
-.PHONY: dream test lint parity bench clean help
+.PHONY: dream test lint parity r-precision clean help
 
 help:
 	@echo 'make dream   an object from words   PROMPT="a red car" ARGS="--preset fast"'
 	@echo 'make test    ruff, pyright, pytest  WORKERS=2'
 	@echo 'make parity  compare with PyTorch, in an environment of its own (several GB)'
-	@echo 'make bench   time this against its peers'
+	@echo 'make r-precision  24 objects judged by two judges, about an hour'
 	@echo 'make clean   remove both environments and all caches'
 
 dream: .venv/.run
@@ -34,8 +34,8 @@ lint: .venv/.test
 parity: .venv-parity/.run
 	.venv-parity/bin/python -m parity $(ARGS)
 
-bench: .venv/.test
-	$(BIN)/python -m bench $(ARGS)
+r-precision: .venv/.test
+	$(BIN)/python -m bench.r_precision $(ARGS)
 
 clean:
 	rm -rf .venv .venv-parity .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,7 +1,8 @@
 """R-Precision of `wordlight dream` over captions drawn from the world: `python -m bench.r_precision`.
 
-Makes one object for each caption with the command a user would type, lets both judges rank them, and writes the table and
-the picture of all objects, failures included. Objects that are already there are not made again.
+Makes one object for each caption with the command a user would type, lets both judges rank them, and writes
+the table and the picture of all objects, failures included. Objects that are already there are not made
+again.
 """
 
 import json
@@ -71,7 +72,9 @@ def table(results: Sequence[RunJudgement]) -> str:
             for judgement in result.judges.values()
             for r in (judgement.colour, judgement.geometry)
         ]
-        lines.append(f"| {index} | {result.caption} | {' | '.join(cells)} | {'yes' if result.colour_right else ''} |")
+        lines.append(
+            f"| {index} | {result.caption} | {' | '.join(cells)} | {'yes' if result.colour_right else ''} |"
+        )
     return "\n".join(lines)
 
 
@@ -79,7 +82,10 @@ def summary(results: Sequence[RunJudgement]) -> str:
     """Return the precisions with their standard errors as Markdown."""
     lines = ["| judge | in colour, among 240 captions | shape alone, among 24 kinds |", "|---|---|---|"]
     for name, row in precisions(results).items():
-        cells = [f"{100 * row[what].value:.0f} ± {100 * row[what].standard_error:.0f} %" for what in ("colour", "geometry")]
+        cells = [
+            f"{100 * row[what].value:.0f} ± {100 * row[what].standard_error:.0f} %"
+            for what in ("colour", "geometry")
+        ]
         lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
     return "\n".join(lines)
 
@@ -88,7 +94,13 @@ def picture(folders: Sequence[Path]) -> np.ndarray:
     """Return the first views of every run's sheet, in reading order."""
     strips = [_views(folder / "sheet.png") for folder in folders]
     rows = [strips[i : i + COLUMNS] for i in range(0, len(strips), COLUMNS)]
-    return contact_sheet(rows, labels=[[str(i + 1) for i in range(r, r + len(row))] for r, row in zip(range(0, len(strips), COLUMNS), rows, strict=True)])
+    return contact_sheet(
+        rows,
+        labels=[
+            [str(i + 1) for i in range(r, r + len(row))]
+            for r, row in zip(range(0, len(strips), COLUMNS), rows, strict=True)
+        ],
+    )
 
 
 def _views(sheet: Path) -> np.ndarray:
@@ -105,14 +117,16 @@ def write_docs(options: Options, results: Sequence[RunJudgement], folders: Seque
     save_png(options.docs / "images" / "r_precision.png", picture(folders))
     page = f"""# R-Precision
 
-`python -m bench.r_precision` makes one object with the `{options.preset}` preset for each of {options.count} captions drawn
-from the embedded world with seed {options.seed}, and lets the two judges rank the true caption, from views that training
-never used. In colour it competes with all 240 captions; with texture removed, shaded by normals, with the 24 kinds. The
-figure in a cell is the rank of the true caption, and the caption that came first instead.
+`python -m bench.r_precision` makes one object with the `{options.preset}` preset for each of {options.count}
+captions drawn from the embedded world with seed {options.seed}, and lets the two judges rank the true
+caption, from views that training never used. In colour it competes with all 240 captions; with texture
+removed, shaded by normals, with the 24 kinds. The figure in a cell is the rank of the true caption, and the
+caption that came first instead.
 
 {summary(results)}
 
-A run counts as right when both judges rank its caption first. Errors are standard errors of a proportion. Median time of a
+A run counts as right when both judges rank its caption first. Errors are standard errors of a proportion.
+Median time of a
 run on this machine: {np.median(totals):.0f} s.
 
 {table(results)}

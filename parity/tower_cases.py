@@ -20,6 +20,7 @@ import open_clip
 import safetensors.torch
 import torch
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+from transformers.utils import logging
 
 from wordlight.clip.load import load
 from wordlight.clip.model import ClipModel
@@ -45,6 +46,7 @@ def all_cases() -> list[Case]:
     """Return every case, the smallest first."""
     tiny_vision = {"hidden_size": 32, "intermediate_size": 48, "image_size": 24, "patch_size": 8}
     tiny_text = {"hidden_size": 16, "intermediate_size": 40, "vocab_size": 64, "eos_token_id": 63}
+    tiny_text |= {"bos_token_id": 1, "pad_token_id": 0}
     bfloat = {"dtype": torch.bfloat16, "max_shard_size": "40KB"}
     small = {"hidden_size": 64, "intermediate_size": 256, "num_attention_heads": 4}
     words = {"hidden_size": 48, "intermediate_size": 192, "num_attention_heads": 4}
@@ -157,7 +159,9 @@ def inputs(model: ClipModel, seed: int = 1) -> Arrays:
     ids = rng.integers(3, min(vocab, end) - 1, (3, length))
     stops = np.array([length - 1, 4, 7])
     after = np.arange(length)[None] >= stops[:, None]
-    pixels = rng.standard_normal((IMAGES, *model.config.vision.image_size, 3))
+    # Noise alone has the same mean everywhere, and pooling would make all images alike.
+    colours = rng.standard_normal((IMAGES, 1, 1, 3))
+    pixels = colours + rng.standard_normal((IMAGES, *model.config.vision.image_size, 3))
     return {
         "pixels": pixels.astype(np.float32),
         "ids": np.where(after, end, ids).astype(np.int32),
@@ -181,6 +185,7 @@ def reference(folder: Path, given: Arrays) -> Arrays:
 
 
 def _run_hf(folder: Path, pixels: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> tuple[Any, ...]:
+    logging.disable_progress_bar()
     model = CLIPModel.from_pretrained(folder, dtype=torch.float32)
     model.eval()
     out = model(input_ids=ids, attention_mask=mask, pixel_values=pixels)

@@ -1,4 +1,6 @@
-"""Image-text models as an exact, differentiable loss inside JAX programs, and radiance fields trained from words."""
+"""Image-text models as an exact, differentiable loss inside JAX programs, and radiance fields trained from
+words.
+"""
 
 from wordlight import augment as augment
 from wordlight import losses as losses

@@ -6,4 +6,3 @@ Every message has three parts: what happened, with the value; why it usually hap
 
 class WordlightError(ValueError):
     """A refusal of input, a file, a configuration or a checkpoint, made before work starts."""
-

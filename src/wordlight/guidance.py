@@ -61,6 +61,7 @@ class GuidanceConfig:
     Attributes:
         loss: `"cosine"` and `"spherical"` look at the prompts alone (negatives are pushed away with the same
             measure); `"softmax"` makes each prompt win against all negatives.
+        pull: weight of the cosine loss in the softmax loss, which goes on pulling once a prompt has won.
         views: random views; None shows the model the image as it is.
         value_range: of the images, `"unit"`, `"byte"` or `"signed"`; views need `"unit"`.
         layout: of the images; views need `"HWC"`.
@@ -70,6 +71,7 @@ class GuidanceConfig:
     """
 
     loss: LossName = "cosine"
+    pull: float = 0.0
     views: ViewConfig | None = None
     value_range: ValueRange = "unit"
     layout: Layout = "HWC"
@@ -199,7 +201,8 @@ class Guidance:
             scale = jnp.exp(self.model.params["logit_scale"])
             against = self.negative_embeds
             one = lambda text: losses.softmax_contrastive(embeds, text, against, scale=scale)  # noqa: E731
-            return jnp.moveaxis(jax.vmap(one)(self.text_embeds), 0, -1)
+            contest = jnp.moveaxis(jax.vmap(one)(self.text_embeds), 0, -1)
+            return contest - self.config.pull * (embeds @ self.text_embeds.T)
         measure = losses.cosine if self.config.loss == "cosine" else losses.spherical
         wanted = measure(embeds[..., None, :], _lifted(self.text_embeds, embeds.ndim))
         if not len(self.negative_embeds):

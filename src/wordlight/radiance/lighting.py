@@ -1,4 +1,6 @@
-"""A voxel field under a lamp: colours times Lambertian shading, so that a shape cannot hide behind painted shadows."""
+"""A voxel field under a lamp: colours times Lambertian shading, so that a shape cannot hide behind painted
+shadows.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +14,15 @@ from wordlight.radiance.encodings import grid_lookup
 from wordlight.radiance.fields import FieldSample, blob, density
 from wordlight.radiance.grids import VoxelField, stored
 
-SMOOTHING = 2  # passes over the raw density before its slope is taken: light shows shapes, not the grid's grain
+# Passes over the raw density before its slope is taken: light shows shapes, not the grid's grain.
+SMOOTHING = 2
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["voxels", "lamp", "ambient"], meta_fields=[])
 @dataclass(frozen=True)
 class LitField:
-    """A voxel field seen in the light of one distant lamp (DreamFusion, arXiv 2209.14988, eq. 4 with white light).
+    """A voxel field seen in the light of one distant lamp (DreamFusion, arXiv 2209.14988, eq. 4 with white
+    light).
 
     Attributes:
         voxels: density and albedo.
@@ -71,7 +75,8 @@ def _smoothed(grid: Float[Array, "x y z"]) -> Float[Array, "x y z"]:
 def random_lamp(
     key: PRNGKeyArray, towards_camera: Float[Array, "3"], *, ambient: tuple[float, float] = (0.4, 0.9)
 ) -> tuple[Float[Array, "3"], Float[Array, ""]]:
-    """Draw a lamp between the camera and a random direction, rather above than below, and an ambient share."""
+    """Draw a lamp between the camera and a random direction, rather above than below, and an ambient
+    share."""
     side_key, pull_key, ambient_key = jax.random.split(key, 3)
     side = safe_normalize(jax.random.normal(side_key, (3,)) + jnp.array([0.0, 0.0, 0.7]))
     pull = jax.random.uniform(pull_key, maxval=2.5)

@@ -1,7 +1,9 @@
 """A voxel grid held as a sum of grids from coarse to fine, so that one optimiser moves large shapes first.
 
-With an optimiser that normalises each parameter's step, as Adam does, a coarse vertex moves as fast as a fine one and
-carries hundreds of them along: the object's mass settles before its details, without changing any array's shape.
+With an optimiser that normalises each parameter's step, as Adam does, a coarse vertex moves as fast as a
+fine one and
+carries hundreds of them along: the object's mass settles before its details, without changing any array's
+shape.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,9 +24,10 @@ class PyramidConfig:
     Attributes:
         resolutions: vertices along each axis of every level, coarse to fine, each at least 2; the last is the
             field's.
-        noise: standard deviation of the coarsest level's raw numbers at the start; finer levels start at zero.
-        mirror: whether the left half (+Y) is the mirror image of the right; true of most things that have a name, and
-            half as much to find.
+        noise: standard deviation of the coarsest level's raw numbers at the start; finer levels start at
+            zero.
+        mirror: whether the left half (+Y) is the mirror image of the right; true of most things that have a
+            name, and half as much to find.
         density: how raw density becomes density.
     """
 

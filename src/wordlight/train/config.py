@@ -8,6 +8,9 @@ from wordlight.guidance import GuidanceConfig, ViewConfig
 from wordlight.radiance.fields import DensityConfig
 from wordlight.radiance.pyramid import PyramidConfig
 
+# Empty space starts empty, unlike with the field's own defaults: fog is what a guide forgives first.
+SOLID = DensityConfig(scale=25.0, bias=-5.0, blob_strength=5.5, blob_radius=0.35)
+
 PresetName = Literal["fast", "default", "fine"]
 
 
@@ -28,8 +31,8 @@ class CameraConfig:
     held_out: tuple[float, float] = (20.0, 26.0)
     radius: tuple[float, float] = (3.0, 3.4)
     field_of_view: float = 40.0
-    size: int = 64
-    samples: int = 48
+    size: int = 48
+    samples: int = 40
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,10 @@ class PenaltyConfig:
         distortion: weight of mip-NeRF 360's distortion.
     """
 
-    opacity: float = 1.0
-    transmittance: tuple[float, float] = (0.5, 0.85)
-    half_opacity: float = 0.1
-    density_variation: float = 0.1
+    opacity: float = 3.0
+    transmittance: tuple[float, float] = (0.7, 0.85)
+    half_opacity: float = 0.4
+    density_variation: float = 0.4
     colour_variation: float = 0.05
     distortion: float = 0.0
 
@@ -80,8 +83,8 @@ class RunConfig:
         steps: optimiser steps.
         views: images a step, a multiple of the number of devices.
         cameras: where they are taken from.
-        ambient: range of the share of light that comes from everywhere; the rest comes from a lamp, another one for each
-            view. (1, 1) shades nothing.
+        ambient: range of the share of light that comes from everywhere; the rest comes from a lamp, another
+            one for each view. (1, 1) shades nothing.
         field: the grids.
         penalties: what keeps it an object.
         optimizer: how it is moved.
@@ -93,16 +96,18 @@ class RunConfig:
     model: str = "demo"
     negatives: tuple[str, ...] | None = None
     seed: int = 0
-    steps: int = 400
+    steps: int = 300
     views: int = 4
     cameras: CameraConfig = default(default_factory=CameraConfig)
-    ambient: tuple[float, float] = (0.4, 0.9)
-    field: PyramidConfig = default(default_factory=lambda: PyramidConfig(density=DensityConfig()))
+    ambient: tuple[float, float] = (0.6, 1.0)
+    field: PyramidConfig = default(default_factory=lambda: PyramidConfig(noise=0.3, density=SOLID))
     penalties: PenaltyConfig = default(default_factory=PenaltyConfig)
     optimizer: OptimizerConfig = default(default_factory=OptimizerConfig)
     guidance: GuidanceConfig = default(
         default_factory=lambda: GuidanceConfig(
-            loss="softmax", views=ViewConfig(count=2, zoom=(0.85, 1.15), blur=(1.0, 2.0), noise=0.05)
+            loss="softmax",
+            pull=6.0,
+            views=ViewConfig(count=2, zoom=(0.85, 1.15), blur=(1.0, 2.0), noise=0.05),
         )
     )
     max_skipped: int = 20

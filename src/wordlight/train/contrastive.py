@@ -1,11 +1,11 @@
 """Contrastive training of a CLIP model on captioned images, as one pure step.
 
-Notation: b images, n captions, e embedding. A caption may be true of several images of a batch, and an image may have
-several true captions, so the targets are a truth matrix and not the identity.
+Notation: b images, n captions, e embedding. A caption may be true of several images of a batch, and an image
+may have several true captions, so the targets are a truth matrix and not the identity.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,8 @@ def training_image_features(
 
 
 def truth_cross_entropy(logits: Float[Array, "b n"], truth: Bool[Array, "b n"]) -> Float[Array, ""]:
-    """Mean cross-entropy against a uniform target over each row's true entries (UniCL, arXiv 2204.03610, eq. 3).
+    """Mean cross-entropy against a uniform target over each row's true entries (UniCL, arXiv 2204.03610, eq.
+    3).
 
     Rows with no true entry count as zero.
     """
@@ -85,11 +86,12 @@ def contrastive_loss(
 def perturb(
     key: PRNGKeyArray, params: Params, batch: Batch, config: ClipConfig, radius: Float[Array, ""]
 ) -> Batch:
-    """Move every image up the gradient of its own loss by a random distance of at most `radius` (normalised pixels).
+    """Move every image up the gradient of its own loss by a random distance of at most `radius` (normalised
+    pixels).
 
     A model trained on such images has input gradients that point along shapes and colours rather than along
-    imperceptible patterns, which is what a guide needs (arXiv 1906.09453). One step of arXiv 1706.06083, eq. 2.1, in
-    the L2 norm.
+    imperceptible patterns, which is what a guide needs (arXiv 1906.09453). One step of arXiv 1706.06083, eq.
+    2.1, in the L2 norm.
     """
     gradient = jax.grad(lambda pixels: contrastive_loss(params, batch._replace(pixels=pixels), config)[0])(
         batch.pixels
@@ -132,6 +134,6 @@ def train_step(
     value_and_grad = jax.value_and_grad(contrastive_loss, has_aux=True)
     (loss, accuracy), gradient = value_and_grad(state.params, attacked, config)
     updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
-    params = optax.apply_updates(state.params, updates)
-    params["logit_scale"] = jnp.minimum(params["logit_scale"], MAX_LOG_SCALE)
+    params: Params = cast(Params, optax.apply_updates(state.params, updates))
+    params = params | {"logit_scale": jnp.minimum(params["logit_scale"], MAX_LOG_SCALE)}
     return TrainState(params, optimizer_state, state.step + 1), Metrics(loss, accuracy)

@@ -142,8 +142,8 @@ def dream(
 def _check_interval(steps: int) -> None:
     if steps < 1:
         raise WordlightError(
-            f"A checkpoint every {steps} steps was asked for. Zero is no way to turn checkpoints off: the last state "
-            "is always saved. Give at least 1, or a number above the steps of the run."
+            f"A checkpoint every {steps} steps was asked for. Zero is no way to turn checkpoints off: the "
+            "last state is always saved. Give at least 1, or a number above the steps of the run."
         )
 
 

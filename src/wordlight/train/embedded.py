@@ -1,6 +1,8 @@
-"""The models this package ships, and the command that makes them again: `python -m wordlight.train.embedded NAME`.
+"""The models this package ships, and the command that makes them again: `python -m wordlight.train.embedded
+NAME`.
 
-`demo` guides; `judge-resnet` and `judge-vit` judge, and were trained from other seeds on other renders of the world.
+`demo` guides; `judge-resnet` and `judge-vit` judge, and were trained from other seeds on other renders of
+the world.
 """
 
 import time
@@ -81,7 +83,7 @@ RECIPES = (
         steps=3500,
         batch=96,
     ),
-    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=2, views=800, steps=5500),
+    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=3500),
 )
 
 
@@ -112,7 +114,8 @@ def batches(
 
 
 def train(recipe: Recipe, tokenizer: Tokenizer, *, cache: Path | None) -> Iterator[tuple[int, ClipModel]]:
-    """Train a recipe's model; yield it every thousand steps and at the end, and print a line every hundred."""
+    """Train a recipe's model; yield it every thousand steps and at the end, and print a line every
+    hundred."""
     config = make_config(recipe, tokenizer.backend.get_vocab_size())
     spec = ImageSpec((SIZE, SIZE))
     table = np.asarray(render_table(recipe.table_seed, recipe.views, cache=cache))
@@ -154,7 +157,8 @@ def _run(
 def held_out_accuracy(
     model: ClipModel, table: UInt8[np.ndarray, "k v h w 6"], *, key: PRNGKeyArray, chunk: int = 240
 ) -> Float[np.ndarray, "k v"]:
-    """Return, for every held-out view in a random colour before a random background, whether its caption wins.
+    """Return, for every held-out view in a random colour before a random background, whether its caption
+    wins.
 
     The caption competes against all object and colour captions.
     """

@@ -40,5 +40,6 @@ def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
 def knows_only_the_world(model: ClipModel) -> bool:
     """Return whether the model reads the embedded world's words and no others."""
     tokenizer = model.tokenizer
-    closed = tokenizer is not None and tokenizer.unknown_id is not None
-    return closed and set(VOCABULARY) <= set(tokenizer.words)
+    if tokenizer is None or tokenizer.unknown_id is None:
+        return False
+    return set(VOCABULARY) <= set(tokenizer.words)

@@ -17,6 +17,7 @@ from wordlight.train.health import Health, Record
 from wordlight.train.sharding import make_mesh, replicate, shard
 from wordlight.train.state import RunMetrics, RunState, init_state
 from wordlight.train.step import sample_views, train_step
+from wordlight.train.tint import tinted
 
 # Metrics wait on the device for so many steps: fetching each at once would leave it idle in between.
 FETCH_EVERY = 5
@@ -74,7 +75,7 @@ def train(
     """
     mesh = mesh or make_mesh(config.views)
     start_key, view_key = jax.random.split(jax.random.key(config.seed))
-    state = replicate(init_state(start_key, config) if state is None else state, mesh)
+    state = replicate(first_state(start_key, guidance, config) if state is None else state, mesh)
     first, health = int(state.step), Health(skipped=int(state.skipped))
     status: Status = "finished"
     pending: list[RunMetrics] = []
@@ -91,6 +92,12 @@ def train(
         if status != "running":
             break
     return Outcome(state, status, health)
+
+
+def first_state(key: PRNGKeyArray, guidance: Guidance, config: RunConfig) -> RunState:
+    """Return the state a run starts from: a small blob in the colour that the guide likes best."""
+    state = init_state(key, config)
+    return state._replace(field=tinted(state.field, guidance, config=without_names(config)))
 
 
 def take_steps(

@@ -76,7 +76,7 @@ def read_config(folder: Path) -> RunConfig:
 
 def decode(kind: Any, value: Any) -> Any:
     """Return a value read from JSON as the type that an annotation names."""
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{name: decode(hints[name], entry) for name, entry in value.items()})
     if get_origin(kind) is tuple:

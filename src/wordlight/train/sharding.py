@@ -1,7 +1,7 @@
 """Views spread over devices: the same code on one of them and on many."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ AXIS = "views"
 Tree = TypeVar("Tree")
 
 
-def make_mesh(views: int, *, devices: Sequence[jax.Device] | None = None) -> Mesh:
+def make_mesh(views: int, *, devices: Sequence[Any] | None = None) -> Mesh:
     """Return a mesh of one axis, `"views"`.
 
     Args:

@@ -1,7 +1,7 @@
 """One training step: cameras to images to loss to a moved field.
 
-`train_step` is pure. Views are the leading axis of the batch; sharded over a device mesh, the step runs on all of its
-devices, and the means over views become sums between them.
+`train_step` is pure. Views are the leading axis of the batch; sharded over a device mesh, the step runs on
+all of its devices, and the means over views become sums between them.
 """
 
 from functools import partial
@@ -32,7 +32,9 @@ from wordlight.train.state import RunMetrics, RunState, make_optimizer
 
 
 class Views(NamedTuple):
-    """A batch: cameras and a key for each of them, so that a view's noise does not depend on where it runs."""
+    """A batch: cameras and a key for each of them, so that a view's noise does not depend on where it
+    runs.
+    """
 
     cameras: Camera
     keys: PRNGKeyArray
@@ -72,14 +74,15 @@ def _elevations(key: PRNGKeyArray, config: CameraConfig, count: int) -> Float[Ar
 def train_step(
     state: RunState, guidance: Guidance, views: Views, *, config: RunConfig
 ) -> tuple[RunState, RunMetrics]:
-    """Take one step; a step whose loss or gradient is not finite leaves the field as it was and is counted."""
+    """Take one step; a step whose loss or gradient is not finite leaves the field as it was and is
+    counted."""
     value_and_grad = jax.value_and_grad(run_loss, has_aux=True)
     (loss, (similarity, opacity)), gradient = value_and_grad(state.field, guidance, views, state.step, config)
-    norm = optax.global_norm(gradient)
+    norm = optax.tree.norm(gradient)
     good = jnp.isfinite(loss) & jnp.isfinite(norm)
     optimizer = make_optimizer(config.optimizer, config.steps)
-    updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.field)  # type: ignore[arg-type]
-    moved = optax.apply_updates(state.field, updates)  # type: ignore[arg-type]
+    updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.field)  # type: ignore
+    moved = optax.apply_updates(state.field, updates)  # type: ignore
     keep = partial(jax.tree.map, lambda new, old: jnp.where(good, new, old))
     skipped = state.skipped + ~good
     new = RunState(

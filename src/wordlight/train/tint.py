@@ -1,6 +1,7 @@
 """The colour a run starts from: the one of a coarse palette that the guide likes best on the first shape.
 
-A guide's similarity need not rise all the way from grey to the prompt's colour, so a field that starts grey can stay grey.
+A guide's similarity need not rise all the way from grey to the prompt's colour, so a field that starts grey
+can stay grey.
 """
 
 import itertools
@@ -47,6 +48,8 @@ def tint_scores(
         height=SIZE,
         width=SIZE,
     )
-    opacity = render_rays(field.voxels(), camera_rays(camera), None, samples=cameras.samples).opacity[None, ..., None]
+    opacity = render_rays(field.voxels(), camera_rays(camera), None, samples=cameras.samples).opacity[
+        None, ..., None
+    ]
     images = opacity * palette[:, None, None, :] + (1 - opacity) * BACKGROUND
     return guidance.model.encode_image(images) @ guidance.text_embeds.T @ guidance.weights

@@ -40,7 +40,8 @@ def compose(
         )
     colours = _material_colours(colour_key, colour_index, jnp.broadcast_to(textured, colour_index.shape))
     shading = _shading(light_key, coverage.sum(axis=-1, keepdims=True), normals)
-    image = jnp.maximum(1 - coverage.sum(axis=-1, keepdims=True), 0.0) * background
+    through = jnp.maximum(1 - coverage.sum(axis=-1, keepdims=True), 0.0)
+    image = through * jnp.asarray(background)
     for material in range(3):
         lit = jnp.minimum(colours[:, material, None, None] * shading, 1.0)
         image = image + coverage[..., material, None] * lit
