@@ -143,7 +143,9 @@ def _spread(name: str, noise: torch.Tensor) -> torch.Tensor:
     if name.endswith("running_var"):
         return 0.5 + noise.abs()
     if noise.ndim >= 2 and "embedding" not in name.replace("patch_embedding", ""):
-        return noise * (1.5 / noise[0].numel()) ** 0.5
+        # Convolutions have rectifiers behind them, which halve what passes, and biases that would drown it.
+        gain = 3.0 if noise.ndim == 4 else 1.5
+        return noise * (gain / noise[0].numel()) ** 0.5
     is_norm_scale = noise.ndim == 1 and name.endswith("weight")
     return 1 + 0.2 * noise if is_norm_scale else 0.3 * noise
 

@@ -12,8 +12,7 @@ import pytest
 from tiny_runs import RUN, save_tiny_model
 from wordlight.train.guide import make_guidance
 from wordlight.train.health import WINDOW, Health, Record
-from wordlight.train.loop import interruptible, train
-from wordlight.train.state import init_state
+from wordlight.train.loop import first_state, interruptible, train
 from wordlight.train.step import train_step
 
 
@@ -69,7 +68,7 @@ def test_a_run_of_steps_that_are_not_finite_ends_early_with_the_field_as_it_was(
     assert int(outcome.state.step) < RUN.steps
     assert outcome.health.worst >= RUN.max_skipped
     assert "Step 0 was skipped" in outcome.health.warnings[0]
-    start = init_state(jax.random.split(jax.random.key(RUN.seed))[0], RUN)
+    start = first_state(jax.random.split(jax.random.key(RUN.seed))[0], broken, RUN)
     np.testing.assert_array_equal(outcome.state.field.levels[0], start.field.levels[0])
 
 

@@ -61,7 +61,7 @@ def test_a_block_has_the_gradient_that_differences_give():
     config = TransformerConfig(width=8, layers=1, heads=2, mlp_width=12)
     params = init_transformer(jax.random.key(0), config)[0]
     x = jax.random.normal(jax.random.key(1), (1, 3, 8))
-    check_grads(lambda x: block(params, x, config, None), (x,), order=1, modes=["rev"], rtol=0.02)
+    check_grads(jax.jit(lambda x: block(params, x, config, None)), (x,), order=1, modes=["rev"], rtol=0.02)
 
 
 def test_patches_run_along_rows_and_keep_rows_columns_and_channels():

@@ -28,8 +28,9 @@ RESNET = ClipConfig(
 
 def tiny_clip(config: ClipConfig = VIT, *, seed: int = 0, tokenizer: Tokenizer | None = None) -> ClipModel:
     """Return a model of random weights."""
-    mode = "open_clip" if isinstance(config.vision, ResNetConfig) else "hf-pil"
-    spec = ImageSpec(config.vision.image_size, mode=mode)
+    height, width = config.vision.image_size
+    plain = isinstance(config.vision, VitConfig) and height == width
+    spec = ImageSpec((height, width), mode="hf-pil" if plain else "open_clip")
     return ClipModel(init_params(jax.random.key(seed), config), config, spec, tokenizer)
 
 

@@ -64,6 +64,11 @@ class VoxelField:
         raw = stored(grid_lookup(self.values.reshape(-1, 4), points, self.config.resolution))
         return FieldSample(density(raw[..., 0], points, self.config.density), jax.nn.sigmoid(raw[..., 1:]))
 
+    def vertices(self) -> Float[Array, "resolution resolution resolution 3"]:
+        """Return where the grid's vertices lie."""
+        axis = jnp.linspace(-1.0, 1.0, self.config.resolution)
+        return jnp.stack(jnp.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
+
     def resampled(self, resolution: int) -> "VoxelField":
         """Return the field on a grid of another resolution, by trilinear interpolation of the raw numbers."""
         matrix = _interpolation(self.config.resolution, resolution)

@@ -52,9 +52,7 @@ def vertex_normals(voxels: VoxelField) -> Float[Array, "x y z 3"]:
     """Return unit directions in which raw density, blob included, falls fastest, smoothed, by central
     differences."""
     config = voxels.config
-    axis = jnp.linspace(-1.0, 1.0, config.resolution)
-    vertices = jnp.stack(jnp.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)
-    raw = voxels.values[..., 0] + blob(vertices, config.density)
+    raw = voxels.values[..., 0] + blob(voxels.vertices(), config.density)
     for _ in range(SMOOTHING):
         raw = _smoothed(raw)
     slopes = jnp.stack(jnp.gradient(raw), axis=-1)

@@ -45,6 +45,8 @@ class PenaltyConfig:
         half_opacity: weight of the entropy of pixel opacities.
         density_variation: weight of the total variation of raw density.
         colour_variation: weight of the total variation of raw colour.
+        outskirts: weight of the solid share of the cube beyond `core`, by its squared distance.
+        core: radius about the origin within which matter costs nothing, in scene units.
         distortion: weight of mip-NeRF 360's distortion.
     """
 
@@ -53,6 +55,8 @@ class PenaltyConfig:
     half_opacity: float = 0.4
     density_variation: float = 0.4
     colour_variation: float = 0.05
+    outskirts: float = 10.0
+    core: float = 0.6
     distortion: float = 0.0
 
 

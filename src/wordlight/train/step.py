@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from wordlight.augment import random_background
 from wordlight.guidance import Guidance
 from wordlight.radiance.cameras import Camera, orbit
+from wordlight.radiance.fields import density
 from wordlight.radiance.grids import VoxelField
 from wordlight.radiance.lighting import LitField, random_lamp
 from wordlight.radiance.pyramid import PyramidField
@@ -102,7 +103,7 @@ def run_loss(
     voxels = field.voxels()
     look = partial(_look, voxels, guidance, config)
     losses, similarities, renderings = jax.vmap(look)(views.cameras, views.keys)
-    penalty = view_penalties(renderings, step, config) + grid_penalties(voxels.values, config.penalties)
+    penalty = view_penalties(renderings, step, config) + grid_penalties(voxels, config.penalties)
     return jnp.mean(losses) + penalty, (jnp.mean(similarities), jnp.mean(renderings.opacity))
 
 
@@ -132,7 +133,21 @@ def view_penalties(renderings: Rendering, step: Array, config: RunConfig) -> Flo
     return total
 
 
-def grid_penalties(values: Float[Array, "x y z 4"], penalties: PenaltyConfig) -> Float[Array, ""]:
-    """Return the total variation of raw density and of raw colour, weighted."""
-    density, colour = total_variation(values[..., :1]), total_variation(values[..., 1:])
-    return penalties.density_variation * density + penalties.colour_variation * colour
+def grid_penalties(voxels: VoxelField, penalties: PenaltyConfig) -> Float[Array, ""]:
+    """Return the total variation of raw density and of raw colour, and matter far from the middle, weighted."""
+    values = voxels.values
+    shape, colour = total_variation(values[..., :1]), total_variation(values[..., 1:])
+    total = penalties.density_variation * shape + penalties.colour_variation * colour
+    return total + penalties.outskirts * outskirts(voxels, penalties.core)
+
+
+def outskirts(voxels: VoxelField, core: float) -> Float[Array, ""]:
+    """Return the mean over the grid of what a cell stops of the light through it, by how far out it lies.
+
+    Nothing holds an object in the middle of the view otherwise; it wanders until the cube's faces cut it.
+    """
+    vertices = voxels.vertices()
+    densities = density(voxels.values[..., 0], vertices, voxels.config.density)
+    solid = 1 - jnp.exp(-densities * 2 / voxels.config.resolution)
+    beyond = jnp.maximum(jnp.sum(jnp.square(vertices), axis=-1) - core**2, 0.0)
+    return jnp.mean(solid * beyond)
