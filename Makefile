@@ -21,7 +21,7 @@ help:
 	@echo 'make clean   remove both environments and all caches'
 
 dream: .venv/.run
-	$(BIN)/wordlight dream "$$PROMPT" $(ARGS)
+	$(BIN)/wordlight dream "$$PROMPT" --overwrite $(ARGS)
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

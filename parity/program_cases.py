@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 import torch
-from parity.text_cases import reference
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor
+
+from parity.text_cases import reference
 
 PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "question_step.py"
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from tiny_clip import CONTEXT, RESNET, VIT, VOCAB, pixels, tiny_clip
+from tiny_clip import CONTEXT, RESNET, SIZE, VIT, VOCAB, pixels, tiny_clip
+from wordlight.clip.config import ClipConfig, ResNetConfig, TextConfig, TransformerConfig, VitConfig
 from wordlight.clip.model import init_params
 from wordlight.clip.resnet import convolve, resnet_features
 from wordlight.train.contrastive import (
@@ -24,7 +25,12 @@ from wordlight.train.contrastive import (
 )
 from wordlight.train.norm_statistics import with_statistics
 
-MODELS = {"vit": VIT, "resnet": RESNET}
+BLOCKS = TransformerConfig(width=16, layers=1, heads=2, mlp_width=32)
+TEXT = TextConfig(VOCAB, CONTEXT, BLOCKS, end_id=VOCAB - 1)
+MODELS = {
+    "vit": ClipConfig(16, VitConfig((SIZE, SIZE), 16, BLOCKS), TEXT),
+    "resnet": ClipConfig(16, ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 4, 4), TEXT),
+}
 COLOURS = jnp.array([[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, 1.0, -1.0]])
 
 

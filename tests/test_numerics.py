@@ -27,8 +27,8 @@ def assert_finite_with_gradient(function, x):
 def test_norms_of_ordinary_vectors_are_the_plain_ones():
     x = jax.random.normal(jax.random.key(0), (5, 4, 3))
     np.testing.assert_allclose(numerics.safe_norm(x), jnp.linalg.norm(x, axis=-1), rtol=1e-6)
-    assert numerics.safe_norm(x, 1).shape == (5, 3)
-    assert numerics.safe_norm(x, 1, keepdims=True).shape == (5, 1, 3)
+    assert numerics.safe_norm(x, axis=1).shape == (5, 3)
+    assert numerics.safe_norm(x, axis=1, keepdims=True).shape == (5, 1, 3)
     check_grads(jax.jit(numerics.safe_norm), (x,), order=2, modes=["rev"], rtol=1e-2, atol=1e-2)
 
 

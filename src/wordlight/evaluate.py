@@ -152,7 +152,9 @@ def true_captions(prompt: str) -> tuple[str, str]:
         )
     kind, colour = claims(prompt)
     kind_caption = kind_captions()[KIND_NAMES.index(str(kind))]
-    return (fill("a {colour} {kind}", str(kind), colour) if colour else kind_caption), kind_caption
+    return (
+        fill("a {colour} {kind}", kind=str(kind), colour=colour) if colour else kind_caption
+    ), kind_caption
 
 
 def judge_run(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 
-def safe_norm(x: Float[Array, "..."], axis: int = -1, *, keepdims: bool = False) -> Float[Array, "..."]:
+def safe_norm(x: Float[Array, "..."], *, axis: int = -1, keepdims: bool = False) -> Float[Array, "..."]:
     """Return the Euclidean norm along `axis`.
 
     The slope of a square root at zero is infinite, so the plain norm of a zero vector has gradient 0 * inf =
@@ -26,13 +26,13 @@ def safe_norm(x: Float[Array, "..."], axis: int = -1, *, keepdims: bool = False)
     return norm if keepdims else jnp.squeeze(norm, axis)
 
 
-def safe_normalize(x: Float[Array, "..."], axis: int = -1, *, epsilon: float = 1e-12) -> Float[Array, "..."]:
+def safe_normalize(x: Float[Array, "..."], *, axis: int = -1, epsilon: float = 1e-12) -> Float[Array, "..."]:
     """Return `x` divided by its Euclidean norm along `axis`.
 
     The plain quotient is 0 / 0 for a zero vector. Here vectors no longer than `epsilon` give a zero vector
     with zero gradient, so the slope is at most `1 / epsilon`.
     """
-    norm = safe_norm(x, axis, keepdims=True)
+    norm = safe_norm(x, axis=axis, keepdims=True)
     return jnp.where(norm > epsilon, x / jnp.where(norm > epsilon, norm, 1.0), 0.0).astype(x.dtype)
 
 

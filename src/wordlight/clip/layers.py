@@ -66,13 +66,14 @@ def dot_product_attention(
     mask: Bool[Array, "#b #q n"] | None = None,
 ) -> Float[Array, "b q d"]:
     """Split into heads, weigh the values by the scaled softmax of query-key products, join again."""
-    query, key, value = (x.reshape(*x.shape[:-1], heads, -1) for x in (query, key, value))
-    scores = jnp.einsum("bqhk,bnhk->bhqn", query * query.shape[-1] ** -0.5, key).astype(jnp.float32)
+    features = query.shape[-1] // heads
+    query, key, value = (x.reshape(*x.shape[:-1], heads, features) for x in (query, key, value))
+    scores = jnp.einsum("bqhk,bnhk->bhqn", query * features**-0.5, key).astype(jnp.float32)
     if mask is not None:
         scores = jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min)
     weights = jax.nn.softmax(scores, axis=-1).astype(value.dtype)
     mixed = jnp.einsum("bhqn,bnhk->bqhk", weights, value)
-    return mixed.reshape(*mixed.shape[:-2], -1)
+    return mixed.reshape(*mixed.shape[:-2], heads * features)
 
 
 def block(

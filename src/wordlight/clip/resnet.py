@@ -57,7 +57,7 @@ def average_pool(x: Float[Array, "b h w c"], size: int) -> Float[Array, "b i j c
 
 def attention_pool(params: Params, x: Float[Array, "b h w c"], heads: int) -> Float[Array, "b e"]:
     """Attend from the mean feature to the mean and every position, and project."""
-    tokens = x.reshape(x.shape[0], -1, x.shape[-1])
+    tokens = x.reshape(x.shape[0], x.shape[1] * x.shape[2], x.shape[3])
     tokens = jnp.concatenate([tokens.mean(1, keepdims=True), tokens], axis=1) + params["positions"][None]
     query = linear(params["query"], tokens[:, :1])
     key, value = linear(params["key"], tokens), linear(params["value"], tokens)

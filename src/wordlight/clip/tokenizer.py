@@ -4,15 +4,17 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import tokenizers
 from jax.typing import ArrayLike
 from jaxtyping import Int
 
-from wordlight.clip.tokenizer_files import TokenizerSource, read_tokenizer_files
 from wordlight.errors import WordlightError
+
+# The library behind tokenizers is loaded with the first of them, so that importing this package stays quick.
+if TYPE_CHECKING:
+    from wordlight.clip.tokenizer_files import TokenizerSource
 
 _SHOWN_WORDS = 60
 
@@ -47,7 +49,7 @@ class Tokenizer:
     end_id: int | None
     unknown_id: int | None
     digest: str
-    backend: tokenizers.Tokenizer = field(repr=False, compare=False)
+    backend: Any = field(repr=False, compare=False)
 
     @classmethod
     def find(cls, folder: str | Path, context_length: int | None = None) -> "Tokenizer | None":
@@ -63,6 +65,8 @@ class Tokenizer:
         Raises:
             WordlightError: a file is damaged, or the length is nowhere to be found.
         """
+        from wordlight.clip.tokenizer_files import read_tokenizer_files
+
         source = read_tokenizer_files(Path(folder))
         return None if source is None else cls.from_source(source, context_length)
 
@@ -79,7 +83,7 @@ class Tokenizer:
         return tokenizer
 
     @classmethod
-    def from_source(cls, source: TokenizerSource, context_length: int | None = None) -> "Tokenizer":
+    def from_source(cls, source: "TokenizerSource", context_length: int | None = None) -> "Tokenizer":
         """Make a tokenizer from files that were read."""
         length = context_length or source.context_length
         if length is None:
@@ -156,7 +160,7 @@ class Tokenizer:
         )
         return list(ids[:limit]) if self.end_id is None else [*ids[: limit - 1], self.end_id]
 
-    def _refuse_unknown(self, texts: list[str], encodings: list[tokenizers.Encoding]) -> None:
+    def _refuse_unknown(self, texts: list[str], encodings: list[Any]) -> None:
         unknown = {
             text[start:stop]
             for text, encoding in zip(texts, encodings, strict=True)

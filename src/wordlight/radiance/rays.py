@@ -56,7 +56,7 @@ def camera_rays(camera: Camera) -> Rays:
     return Rays(origins, safe_normalize(directions))
 
 
-def intersect_box(rays: Rays, half_extent: float = 1.0) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+def intersect_box(rays: Rays, *, half_extent: float = 1.0) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
     """Return the distances `(near, far)` between which each ray is inside the cube `|x| <= half_extent`.
 
     Both are finite with `0 <= near < far` for every ray (slab method, Kay and Kajiya 1986). An origin inside

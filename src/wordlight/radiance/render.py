@@ -133,7 +133,7 @@ def _refined(
 ) -> Array:
     """Return the given distances and `count` more where the field stops light, sorted."""
     edges = segment_edges(distances, near, far)
-    weights, _ = _weigh(jax.lax.stop_gradient(field), rays, distances, edges)
+    weights, _ = _weigh(field, rays, distances, edges)
     return jnp.sort(
         jnp.concatenate([distances, importance_distances(key, edges, weights, count)], axis=-1), axis=-1
     )
@@ -217,8 +217,8 @@ def _in_chunks(values: Float[Array, "rays 3"], chunk: int) -> Float[Array, "chun
 
 def shade(
     rendering: Rendering,
-    light: ArrayLike | tuple[float, float, float] = (0.4, 0.3, 0.87),
     *,
+    light: ArrayLike | tuple[float, float, float] = (0.4, 0.3, 0.87),
     ambient: float = 0.35,
     background: ArrayLike = 1.0,
 ) -> Float[Array, "*b 3"]:

@@ -35,7 +35,7 @@ class Preset:
 
 
 PRESETS: tuple[Preset, ...] = (
-    Preset("fast", "a first look: few steps, small and coarse", steps=150, size=48, samples=32),
+    Preset("fast", "a first look: few steps on small pictures", steps=120, size=40, samples=32),
     Preset("default", "a recognisable object within three minutes on two cores"),
     Preset(
         "fine",

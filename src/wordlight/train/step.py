@@ -134,7 +134,7 @@ def view_penalties(renderings: Rendering, step: Array, config: RunConfig) -> Flo
 
 
 def grid_penalties(voxels: VoxelField, penalties: PenaltyConfig) -> Float[Array, ""]:
-    """Return the total variation of raw density and of raw colour, and matter far from the middle, weighted."""
+    """Return the variation of raw density and of raw colour, and matter far from the middle, weighted."""
     values = voxels.values
     shape, colour = total_variation(values[..., :1]), total_variation(values[..., 1:])
     total = penalties.density_variation * shape + penalties.colour_variation * colour

@@ -53,7 +53,7 @@ def draw_captions(
     A caption that names only the kind or only the colour is true of every picture that shows it.
     """
     names = [None if c == NO_COLOUR else COLOUR_NAMES[c] for c in subjects.colour]
-    objects = [caption(rng, KIND_NAMES[k], c) for k, c in zip(subjects.kind, names, strict=True)]
+    objects = [caption(rng, KIND_NAMES[k], colour=c) for k, c in zip(subjects.kind, names, strict=True)]
     texts = objects + [distractor_caption(rng, int(c)) for c in classes]
     pictures = [{KIND_NAMES[k], c} for k, c in zip(subjects.kind, names, strict=True)]
     pictures += [{_distractor(int(c))} for c in classes]

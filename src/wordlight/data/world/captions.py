@@ -60,12 +60,12 @@ def with_articles(text: str) -> str:
     return re.sub(r"\ba (?=[aeiou])", "an ", text)
 
 
-def fill(template: str, kind: str = "", colour: str = "") -> str:
+def fill(template: str, *, kind: str = "", colour: str = "") -> str:
     """Return the template with its names put in and its articles right."""
     return with_articles(template.format(kind=kind, colour=colour))
 
 
-def caption(rng: np.random.Generator, kind: str, colour: str | None = None) -> str:
+def caption(rng: np.random.Generator, kind: str, *, colour: str | None = None) -> str:
     """Return a random true caption of an object; without a colour (untextured pictures) of its kind alone."""
     share = rng.random()
     if colour is None or share < KIND_ONLY:
@@ -82,12 +82,14 @@ def distractor_caption(rng: np.random.Generator, index: int) -> str:
 
 def all_captions() -> list[str]:
     """Return "a {colour} {kind}" for all kinds and colours; row `kind * 10 + colour`."""
-    return [fill(BOTH_TEMPLATES[0], kind, colour) for kind in KIND_NAMES for colour in COLOUR_NAMES]
+    return [
+        fill(BOTH_TEMPLATES[0], kind=kind, colour=colour) for kind in KIND_NAMES for colour in COLOUR_NAMES
+    ]
 
 
 def kind_captions() -> list[str]:
     """Return "a {kind}" for all kinds, in their order."""
-    return [fill(KIND_TEMPLATES[0], kind) for kind in KIND_NAMES]
+    return [fill(KIND_TEMPLATES[0], kind=kind) for kind in KIND_NAMES]
 
 
 def claims(text: str) -> tuple[str | None, str | None]:

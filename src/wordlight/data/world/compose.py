@@ -72,7 +72,7 @@ def _shading(
     """
     side_key, draw_key = jax.random.split(key)
     draws = jax.random.uniform(draw_key, (3, len(opacity), 1, 1, 1))
-    pull, ambient, exposure = 2.5 * draws[0, :, 0, 0], 0.35 + 0.45 * draws[1], 0.8 + 0.2 * draws[2]
+    pull, ambient, exposure = 2.5 * draws[0, :, 0, 0], 0.35 + 0.45 * draws[1], 0.86 + 0.16 * draws[2]
     camera = _unit(jnp.sum(normals * opacity, axis=(1, 2)))
     side = _unit(jax.random.normal(side_key, (len(opacity), 3)) + jnp.array([[0.0, 0.0, 0.7]]))
     lamp = _unit(side + pull * camera)

@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from wordlight.data.world.objects import KINDS
 from wordlight.data.world.trace import SIZE, Views, sample_views, trace
 
-SOURCES = ("shapes.py", "objects.py", "trace.py")
+SOURCES = ("shapes.py", "parts.py", "vehicles.py", "objects.py", "trace.py")
 
 
 def table_views(seed: int, kind: int, count: int) -> Views:

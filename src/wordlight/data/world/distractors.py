@@ -18,7 +18,7 @@ DISTRACTOR_CAPTIONS: tuple[tuple[str, ...], ...] = (
 
 
 def distractors(
-    key: PRNGKeyArray, count: int, height: int = 64, width: int = 64
+    key: PRNGKeyArray, count: int, *, height: int = 64, width: int = 64
 ) -> tuple[Float[Array, "n h w 3"], Int[Array, "n"]]:
     """Return pictures of no object in [0, 1] and their classes, indices into `DISTRACTOR_CAPTIONS`.
 

@@ -81,14 +81,14 @@ def ellipsoid(p: Point, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Distance:
     return (length(p.x / x, p.y / y, p.z / z) - 1.0) * jnp.minimum(x, jnp.minimum(y, z))
 
 
-def box(p: Point, x: ArrayLike, y: ArrayLike, z: ArrayLike, rounding: float = 0.0) -> Distance:
+def box(p: Point, x: ArrayLike, y: ArrayLike, z: ArrayLike, *, rounding: float = 0.0) -> Distance:
     """Box with the given half sizes, which include the rounding of its edges."""
     qx, qy, qz = (jnp.abs(a) - (h - rounding) for a, h in zip(p, (x, y, z), strict=True))
     outside = length(*(jnp.maximum(q, 0.0) for q in (qx, qy, qz)))
     return outside + jnp.minimum(jnp.maximum(qx, jnp.maximum(qy, qz)), 0.0) - rounding
 
 
-def cylinder(p: Point, radius: ArrayLike, half: ArrayLike, rounding: float = 0.0) -> Distance:
+def cylinder(p: Point, radius: ArrayLike, half: ArrayLike, *, rounding: float = 0.0) -> Distance:
     """Cylinder about z of the given half height; both sizes include the rounding."""
     q = length(p.x, p.y) - (radius - rounding)
     h = jnp.abs(p.z) - (half - rounding)
