@@ -212,12 +212,7 @@ def test_an_index_without_shards_is_refused(vit, weight_map):
 # Anything else
 
 
-@settings(
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=25, derandomize=True, deadline=None)
 @given(
     file=st.sampled_from(["config.json", "preprocessor_config.json", "model.safetensors", "tokenizer.json"]),
     place=st.floats(0, 1, exclude_max=True),

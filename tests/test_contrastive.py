@@ -45,8 +45,8 @@ def looped_cross_entropy(logits: np.ndarray, truth: np.ndarray) -> float:
     total = 0.0
     for row, true in zip(logits, truth, strict=True):
         normal = np.log(np.sum(np.exp(row)))
-        total += np.mean([normal - row[i] for i in np.flatnonzero(true)]) if true.any() else 0.0
-    return total / len(logits)
+        total += float(np.mean([normal - row[i] for i in np.flatnonzero(true)])) if true.any() else 0.0
+    return float(total / len(logits))
 
 
 # The loss

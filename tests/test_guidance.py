@@ -84,15 +84,17 @@ def test_softmax_makes_each_prompt_win_against_the_negatives(model):
     np.testing.assert_allclose(guidance(images, KEY)[0], np.mean(lost), rtol=1e-3)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("views", [None, wl.ViewConfig(count=3)])
+@pytest.mark.parametrize(
+    ("loss", "views"), [(loss, None) for loss in LOSSES] + [("cosine", wl.ViewConfig(count=2))]
+)
 def test_the_gradient_is_that_of_differences(model, loss, views):
     guidance = guide(model, negatives="a mushroom", config=wl.GuidanceConfig(loss=loss, views=views))
     image = pictures()
-    value = jax.jit(lambda i: guidance(i, KEY)[0])
-    gradient = jax.grad(value)(image)
+    value_and_grad = jax.jit(jax.value_and_grad(lambda i: guidance(i, KEY)[0]))
+    gradient = value_and_grad(image)[1]
     direction = gradient / jnp.linalg.norm(gradient)
-    numeric = (value(image + 0.02 * direction) - value(image - 0.02 * direction)) / 0.04
+    ahead, behind = (value_and_grad(image + step * direction)[0] for step in (0.02, -0.02))
+    numeric = (ahead - behind) / 0.04
     np.testing.assert_allclose(numeric, jnp.vdot(gradient, direction), rtol=0.05)
 
 
@@ -182,8 +184,8 @@ def test_nothing_calls_back_and_no_weight_is_a_constant(model):
     guidance = guide(model, config=wl.GuidanceConfig(views=wl.ViewConfig(count=2)))
     closed = jax.make_jaxpr(lambda g, i: g(i, KEY))(guidance, pictures())
     assert "callback" not in str(closed)
-    weights = {leaf.shape for leaf in jax.tree.leaves(guidance) if leaf.size > 1000}
-    assert not weights & {np.shape(constant) for constant in closed.consts}
+    weights = [leaf for leaf in jax.tree.leaves(guidance) if leaf.size > 1000]
+    assert not any(np.array_equal(leaf, constant) for leaf in weights for constant in closed.consts)
 
 
 # Ranges and layouts

@@ -14,7 +14,7 @@ from wordlight import losses
 
 EAST, NORTH, WEST = jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]), jnp.array([-1.0, 0.0])
 NOTHING = jnp.zeros(2)
-FAR = jnp.array([3e18, -2e18])
+FAR = jnp.array([300.0, -200.0])
 
 
 def at(angle: float) -> jax.Array:

@@ -184,6 +184,13 @@ class Guidance:
                 f"Random views of an image of dtype {image.dtype} were asked for. They are cut from floats "
                 "in [0, 1], and integers have no gradient. Divide bytes by 255, or set views to None."
             )
+        if image.ndim < 3 or image.shape[-1] != 3:
+            channels = image.shape[-1] if image.ndim else 0
+            raise WordlightError(
+                f"An image of shape {image.shape} has {channels} channels at its end, not 3. It carries "
+                "opacity, is grey, or has its channels first. Composite it over a background, or move its "
+                "channels."
+            )
         repeated = jnp.broadcast_to(image[None], (views.count, *image.shape))
         seen = random_views(
             key,

@@ -1,6 +1,7 @@
 """Stored batch-norm statistics, measured after training over many batches (arXiv 2105.07576, section 3)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,10 +53,10 @@ def _norms(node: Params | list, path: str) -> list[tuple[str, Params]]:
     return [found for name, child in _children(node) for found in _norms(child, f"{path}/{name}")]
 
 
-def _replace(node: Params | list, statistics: Statistics, path: str):
+def _replace(node: Any, statistics: Statistics, path: str) -> Any:
     if path in statistics:
         mean, variance = statistics[path]
-        return node | {"mean": mean, "variance": variance}  # type: ignore[operator]
+        return node | {"mean": mean, "variance": variance}
     if isinstance(node, dict):
         return {name: _replace(child, statistics, f"{path}/{name}") for name, child in node.items()}
     if isinstance(node, list):
