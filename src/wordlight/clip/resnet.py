@@ -22,9 +22,10 @@ EXPANSION = 4
 
 def stored_norm(params: Params, x: Float[Array, "b h w c"], epsilon: float) -> Float[Array, "b h w c"]:
     """Batch norm with the stored mean and variance (arXiv 1502.03167, algorithm 2)."""
+    # The mean goes first: folded into the shift, it would cancel there and cost digits.
     scale = params["scale"] * jax.lax.rsqrt(params["variance"] + epsilon)
-    shift = params["bias"] - params["mean"] * scale
-    return x * scale[None, None, None, :] + shift[None, None, None, :]
+    centred = x - params["mean"][None, None, None, :]
+    return centred * scale[None, None, None, :] + params["bias"][None, None, None, :]
 
 
 def batch_norm(params: Params, x: Float[Array, "b h w c"], epsilon: float) -> Float[Array, "b h w c"]:
