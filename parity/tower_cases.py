@@ -172,8 +172,12 @@ def inputs(model: ClipModel, seed: int = 1) -> Arrays:
 
 
 def reference(folder: Path, given: Arrays) -> Arrays:
-    """Return what the program that wrote a folder computes from it."""
-    pixels = torch.tensor(given["pixels"]).permute(0, 3, 1, 2).requires_grad_()
+    """Return what the program that wrote a folder computes from it, in float64, rounded to float32.
+
+    In float32 PyTorch's own rounding reaches 1.7e-5 in the pixel gradient of a wide ResNet, above what is
+    asked of ours.
+    """
+    pixels = torch.tensor(given["pixels"]).double().permute(0, 3, 1, 2).requires_grad_()
     ids, mask = torch.tensor(given["ids"]).long(), torch.tensor(given["mask"])
     is_open_clip = (folder / "open_clip_config.json").is_file()
     run = _run_open_clip if is_open_clip else _run_hf
@@ -183,12 +187,12 @@ def reference(folder: Path, given: Arrays) -> Arrays:
         raise RuntimeError("no gradient reached the pixels")
     gradient = pixels.grad.permute(0, 2, 3, 1)
     values = (image_embeds, text_embeds, logits, gradient)
-    return {name: value.detach().numpy() for name, value in zip(OUTPUTS, values, strict=True)}
+    return {name: value.detach().float().numpy() for name, value in zip(OUTPUTS, values, strict=True)}
 
 
 def _run_hf(folder: Path, pixels: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> tuple[Any, ...]:
     logging.disable_progress_bar()
-    model = CLIPModel.from_pretrained(folder, dtype=torch.float32)
+    model = CLIPModel.from_pretrained(folder, dtype=torch.float64)
     model.eval()
     out = model(input_ids=ids, attention_mask=mask, pixel_values=pixels)
     return out.image_embeds, out.text_embeds, out.logits_per_image
@@ -198,7 +202,7 @@ def _run_open_clip(
     folder: Path, pixels: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor
 ) -> tuple[Any, ...]:
     del mask  # open_clip has none
-    model: Any = open_clip.create_model(f"local-dir:{folder}")
+    model: Any = open_clip.create_model(f"local-dir:{folder}").double()
     model.eval()
     image_embeds = model.encode_image(pixels, normalize=True)
     text_embeds = model.encode_text(ids, normalize=True)
@@ -227,20 +231,6 @@ def relative_error(value: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
 
 
-def own_error(folder: Path, given: Arrays, expected: Arrays, key: str) -> float:
-    """Return how far two answers may lie apart whose inputs are within one rounding step.
-
-    A ReLU at its corner makes a gradient jump, in each program at other places. Measured on the reference
-    alone: twice its largest change when pixels move by one step up or down at random.
-    """
-    rng, changes = np.random.default_rng(0), []
-    for _ in range(6):
-        towards = np.where(rng.random(given["pixels"].shape) < 0.5, -np.inf, np.inf).astype(np.float32)
-        moved = given | {"pixels": np.nextafter(given["pixels"], towards)}
-        changes.append(relative_error(reference(folder, moved)[key], expected[key]))
-    return 2 * max(changes)
-
-
 def check_case(case: Case) -> Iterator[tuple[str, tuple[float, float]]]:
     """Compare one checkpoint, then the one that Wordlight writes from it."""
     with tempfile.TemporaryDirectory() as name:
@@ -252,8 +242,7 @@ def check_case(case: Case) -> Iterator[tuple[str, tuple[float, float]]]:
         expected, values = reference(folder, given), ours(model, given)
         for key in OUTPUTS:
             error = relative_error(values[key], expected[key])
-            limit = LIMIT if error <= LIMIT else max(LIMIT, own_error(folder, given, expected, key))
-            yield f"{case.name}/{key}", (error, limit)
+            yield f"{case.name}/{key}", (error, LIMIT)
         spread = np.linalg.norm(expected["image_embeds"][0] - expected["image_embeds"][1])
         yield f"{case.name}/alike", (float(spread < 0.05), 0.0)
         if _can_be_written(folder):

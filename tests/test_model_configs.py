@@ -173,7 +173,7 @@ def test_huge_numbers_are_refused_before_memory_is_used(vit, section, entry, val
     start = time.monotonic()
     with pytest.raises(WordlightError, match=r"from 1 to|the configuration says"):
         wl.load(vit)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60
 
 
 def test_a_resnet_of_too_many_blocks_is_refused(resnet):

@@ -261,6 +261,9 @@ def loss(field, rays, key):
     return jnp.mean(render_rays(field, rays, key, samples=8, background=0.5).colour ** 2)
 
 
+compiled_loss = jax.jit(loss)
+
+
 def test_a_second_call_compiles_nothing_and_calls_nothing_back():
     step: Any = jax.jit(jax.value_and_grad(loss))
     step(VOXELS, RAYS, KEY)
@@ -279,24 +282,25 @@ def views(count):
 
 def one_by_one(rays, keys):
     parts = [jax.tree.map(lambda x, i=i: x[i], rays) for i in range(len(keys))]
-    return np.array([loss(VOXELS, part, key) for part, key in zip(parts, keys, strict=True)])
+    return np.array([compiled_loss(VOXELS, part, key) for part, key in zip(parts, keys, strict=True)])
 
 
 def test_vmap_scan_and_remat_equal_one_by_one():
     rays, keys = views(3)
     expected = one_by_one(rays, keys)
-    np.testing.assert_allclose(jax.vmap(loss, (None, 0, 0))(VOXELS, rays, keys), expected, rtol=1e-5)
-    scanned = jax.lax.map(lambda view: loss(VOXELS, *view), (rays, keys))
+    np.testing.assert_allclose(jax.jit(jax.vmap(loss, (None, 0, 0)))(VOXELS, rays, keys), expected, rtol=1e-5)
+    scanned = jax.jit(lambda *views: jax.lax.map(lambda view: loss(VOXELS, *view), views))(rays, keys)
     np.testing.assert_allclose(scanned, expected, rtol=1e-5)
-    plain = jax.grad(loss)(VOXELS, RAYS, KEY).values
-    np.testing.assert_allclose(jax.grad(jax.checkpoint(loss))(VOXELS, RAYS, KEY).values, plain, atol=1e-7)
+    plain = jax.jit(jax.grad(loss))(VOXELS, RAYS, KEY).values
+    remat = jax.jit(jax.grad(jax.checkpoint(loss)))(VOXELS, RAYS, KEY).values
+    np.testing.assert_allclose(remat, plain, atol=1e-6)
 
 
 def test_vmap_over_fields():
     fields = jax.vmap(lambda key: VoxelField.init(key, VoxelConfig(resolution=4)))(jax.random.split(KEY, 3))
-    losses = jax.vmap(loss, (0, None, None))(fields, RAYS, KEY)
+    losses = jax.jit(jax.vmap(loss, (0, None, None)))(fields, RAYS, KEY)
     second = jax.tree.map(lambda x: x[1], fields)
-    np.testing.assert_allclose(losses[1], loss(second, RAYS, KEY), rtol=1e-5)
+    np.testing.assert_allclose(losses[1], compiled_loss(second, RAYS, KEY), rtol=1e-5)
 
 
 def test_pmap_equals_one_by_one():
