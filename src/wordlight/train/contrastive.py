@@ -1,7 +1,7 @@
 """Contrastive training of a CLIP model on captioned images, as one pure step.
 
 Notation: b images, n captions, e embedding. A caption may be true of several images of a batch, and an image
-may have several true captions, so the targets are a truth matrix and not the identity.
+may have several true captions, so the targets are a matrix of weights and not the identity.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from wordlight.clip.config import ClipConfig, ResNetConfig
 from wordlight.clip.layers import Params
@@ -38,17 +38,17 @@ class Metrics(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Preprocessed images, their captions' ids, and which caption is true of which image.
+    """Preprocessed images, captions' ids, and which caption is true of which image.
 
     Attributes:
         pixels: `[b, height, width, 3]`, normalised.
         ids: `[n, length]`.
-        truth: `[b, n]`.
+        truth: `[b, n]`, zero where a caption is not true of an image, else how much it counts.
     """
 
     pixels: Float[Array, "b height width 3"]
     ids: Int[Array, "n length"]
-    truth: Bool[Array, "b n"]
+    truth: Float[Array, "b n"]
 
 
 def training_image_features(
@@ -60,13 +60,14 @@ def training_image_features(
     return vit_features(params, pixels, config.vision)
 
 
-def truth_cross_entropy(logits: Float[Array, "b n"], truth: Bool[Array, "b n"]) -> Float[Array, ""]:
-    """Mean cross-entropy against a uniform target over each row's true entries (UniCL, arXiv 2204.03610, eq.
-    3).
+def truth_cross_entropy(logits: Float[Array, "b n"], truth: Float[Array, "b n"]) -> Float[Array, ""]:
+    """Mean cross-entropy against each row's true entries in proportion to their weights (UniCL, arXiv
+    2204.03610, eq. 3, where they are equal).
 
     Rows with no true entry count as zero.
     """
-    target = truth / jnp.maximum(truth.sum(-1, keepdims=True), 1)
+    total = truth.sum(-1, keepdims=True)
+    target = truth / jnp.where(total > 0, total, 1.0)
     return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits, axis=-1), axis=-1))
 
 
@@ -80,7 +81,7 @@ def contrastive_loss(
     logits = jnp.exp(params["logit_scale"]) * images @ texts.T
     loss = truth_cross_entropy(logits, batch.truth) + 0.5 * truth_cross_entropy(logits.T, batch.truth.T)
     hits = jnp.take_along_axis(batch.truth, logits.argmax(-1)[:, None], axis=1)
-    return loss / 1.5, hits.mean()
+    return loss / 1.5, jnp.mean(hits > 0)
 
 
 def perturb(
@@ -101,8 +102,8 @@ def perturb(
     return batch._replace(pixels=batch.pixels + distance * direction)
 
 
-def make_optimizer(config: ClipConfig, steps: int) -> optax.GradientTransformation:
-    """Return Muon for a transformer's matrices (AdamW for the rest), AdamW alone for a ResNet.
+def make_optimizer(steps: int) -> optax.GradientTransformation:
+    """Return Muon for matrices and convolutions, AdamW for the rest.
 
     The rate rises for 2 % of the steps, stays, and falls linearly to zero over the last 45 %.
     """
@@ -112,9 +113,24 @@ def make_optimizer(config: ClipConfig, steps: int) -> optax.GradientTransformati
         fall = optax.linear_schedule(peak, 0.0, int(steps * 0.45))
         return optax.join_schedules([rise, fall], [int(steps * 0.55)])
 
-    if isinstance(config.vision, ResNetConfig):
-        return optax.adamw(schedule(0.003), b2=0.98, weight_decay=0.02)
-    return optax.contrib.muon(schedule(0.01), adam_learning_rate=schedule(0.002), adam_weight_decay=0.01)
+    return optax.contrib.muon(
+        schedule(0.01),
+        adam_learning_rate=schedule(0.002),
+        adam_weight_decay=0.01,
+        muon_weight_dimension_numbers=muon_dimensions,
+    )
+
+
+def muon_dimensions(params: optax.Params) -> optax.Params:
+    """Return which axes of each leaf Muon takes as a matrix's rows and columns; None leaves it to AdamW.
+
+    A convolution [rows, columns, in, out] maps patches, its first three axes together, to channels.
+    """
+    shapes = {
+        2: optax.contrib.MuonDimensionNumbers(0, 1),
+        4: optax.contrib.MuonDimensionNumbers((0, 1, 2), 3),
+    }
+    return jax.tree.map(lambda leaf: shapes.get(leaf.ndim), params)
 
 
 @partial(jax.jit, static_argnames=("config", "optimizer"), donate_argnames="state")

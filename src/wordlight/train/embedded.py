@@ -24,7 +24,13 @@ from wordlight.clip.preprocess import preprocess
 from wordlight.clip.save import save_folder
 from wordlight.clip.tokenizer import Tokenizer
 from wordlight.clip.tokenizer_files import write_word_level_tokenizer
-from wordlight.data.world.batches import DISTRACTORS, draw_captions, draw_pictures, draw_subjects
+from wordlight.data.world.batches import (
+    DISTRACTORS,
+    draw_captions,
+    draw_pictures,
+    draw_subjects,
+    truth_weights,
+)
 from wordlight.data.world.captions import VOCABULARY, all_captions
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.compose import compose
@@ -73,24 +79,24 @@ def vit(width: int, layers: int) -> VitConfig:
 
 
 RECIPES = (
-    Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=6000, radius=6.0),
+    Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=5000, radius=6.0),
     Recipe(
         "judge-resnet",
         ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8),
         seed=2,
         table_seed=3,
         views=800,
-        steps=3500,
+        steps=5000,
         batch=96,
     ),
-    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=3500),
+    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=4000),
 )
 
 
 def make_config(recipe: Recipe, vocab_size: int) -> ClipConfig:
     """Return the configuration of a recipe's model."""
     activation = "gelu" if isinstance(recipe.vision, ResNetConfig) else "quick_gelu"
-    transformer = TransformerConfig(96, 2, 3, 384, activation)
+    transformer = TransformerConfig(64, 2, 2, 256, activation)
     text = TextConfig(vocab_size, CONTEXT_LENGTH, transformer, end_id=None)
     return ClipConfig(EMBED_DIM, recipe.vision, text)
 
@@ -108,9 +114,9 @@ def batches(
         pictures, classes = draw_pictures(
             picture_key, gbuffers, jnp.asarray(subjects.colour), distractor_count=others
         )
-        texts, truth = draw_captions(rng, subjects, np.asarray(classes))
         pixels = preprocess(pictures, spec, value_range="unit")
-        yield Batch(pixels, jnp.asarray(tokenizer(texts).ids), jnp.asarray(truth))
+        ids = jnp.asarray(tokenizer(draw_captions(rng)).ids)
+        yield Batch(pixels, ids, jnp.asarray(truth_weights(subjects, np.asarray(classes)), jnp.float32))
 
 
 def train(recipe: Recipe, tokenizer: Tokenizer, *, cache: Path | None) -> Iterator[tuple[int, ClipModel]]:
@@ -119,7 +125,7 @@ def train(recipe: Recipe, tokenizer: Tokenizer, *, cache: Path | None) -> Iterat
     config = make_config(recipe, tokenizer.backend.get_vocab_size())
     spec = ImageSpec((SIZE, SIZE))
     table = np.asarray(render_table(recipe.table_seed, recipe.views, cache=cache))
-    optimizer = make_optimizer(config, recipe.steps)
+    optimizer = make_optimizer(recipe.steps)
     params = init_params(jax.random.key(recipe.seed), config)
     state = TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32))
     # Copies, as donated buffers must be distinct, of strong type, as weak ones would compile the step again.

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from wordlight.augment import random_views
-from wordlight.data.world.captions import caption, distractor_caption
+from wordlight.data.world.captions import distractor_caption, pick_caption
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.compose import compose
 from wordlight.data.world.distractors import DISTRACTOR_CAPTIONS, distractors
@@ -22,6 +22,7 @@ from wordlight.data.world.trace import SIZE
 UNTEXTURED = 0.15  # share of objects drawn in plain grey, so that shapes are known without their colours
 DISTRACTORS = 0.1  # share of pictures that show no object
 NO_COLOUR = -1
+FULL_WEIGHT = 4.0  # of a caption that names kind and colour; one that names either weighs 1
 
 
 class Subjects(NamedTuple):
@@ -45,30 +46,33 @@ def draw_subjects(rng: np.random.Generator, count: int, views: int) -> Subjects:
     return Subjects(rng.integers(len(KIND_NAMES), size=count), rng.integers(views, size=count), colour)
 
 
-def draw_captions(
-    rng: np.random.Generator, subjects: Subjects, classes: Int[np.ndarray, "d"]
-) -> tuple[list[str], Bool[np.ndarray, "b n"]]:
-    """Caption objects and distractors, and say which caption is true of which picture.
+def draw_captions(rng: np.random.Generator) -> list[str]:
+    """Return one random caption of every claim about the world, in this order.
 
-    A caption that names only the kind or only the colour is true of every picture that shows it.
+    First "kind and colour" (row `kind * 10 + colour`), then kinds, then colours, then classes of distractors.
     """
-    names = [None if c == NO_COLOUR else COLOUR_NAMES[c] for c in subjects.colour]
-    objects = [caption(rng, KIND_NAMES[k], colour=c) for k, c in zip(subjects.kind, names, strict=True)]
-    texts = objects + [distractor_caption(rng, int(c)) for c in classes]
-    pictures = [{KIND_NAMES[k], c} for k, c in zip(subjects.kind, names, strict=True)]
-    pictures += [{_distractor(int(c))} for c in classes]
-    claims = [_claims(text) for text in objects] + [{_distractor(int(c))} for c in classes]
-    truth = np.array([[claim <= picture for claim in claims] for picture in pictures])
-    return texts, truth
+    both = [pick_caption(rng, kind=kind, colour=colour) for kind in KIND_NAMES for colour in COLOUR_NAMES]
+    kinds = [pick_caption(rng, kind=kind) for kind in KIND_NAMES]
+    colours = [pick_caption(rng, colour=colour) for colour in COLOUR_NAMES]
+    return both + kinds + colours + [distractor_caption(rng, i) for i in range(len(DISTRACTOR_CAPTIONS))]
 
 
-def _distractor(index: int) -> str:
-    return f"no object: {DISTRACTOR_CAPTIONS[index][0]}"
+def truth_weights(subjects: Subjects, classes: Int[np.ndarray, "d"]) -> Float[np.ndarray, "b n"]:
+    """Return how much each caption of `draw_captions` is the one to find for each object and distractor.
 
-
-def _claims(text: str) -> set[str]:
-    """Return the kind and the colour that a caption names."""
-    return set(text.split()) & {*KIND_NAMES, *COLOUR_NAMES}
+    Zero where it is not true; a caption that names kind and colour weighs more than those that name one.
+    """
+    kinds, colours = len(KIND_NAMES), len(COLOUR_NAMES)
+    truth = np.zeros(
+        (len(subjects.kind) + len(classes), kinds * colours + kinds + colours + len(DISTRACTOR_CAPTIONS))
+    )
+    row, textured = np.arange(len(subjects.kind)), subjects.colour != NO_COLOUR
+    truth[row, kinds * colours + subjects.kind] = 1.0
+    painted, colour = row[textured], subjects.colour[textured]
+    truth[painted, kinds * colours + kinds + colour] = 1.0
+    truth[painted, subjects.kind[textured] * colours + colour] = FULL_WEIGHT
+    truth[len(row) + np.arange(len(classes)), kinds * colours + kinds + colours + classes] = 1.0
+    return truth
 
 
 @partial(jax.jit, static_argnames="distractor_count")

@@ -51,7 +51,6 @@ COLOUR_TEMPLATES: tuple[str, ...] = (
     "a picture of a {colour} object",
     "a 3d model of something {colour}",
 )
-KIND_ONLY, COLOUR_ONLY = 0.15, 0.1  # shares of the captions that name but one of the two
 
 
 def with_articles(text: str) -> str:
@@ -65,14 +64,10 @@ def fill(template: str, *, kind: str = "", colour: str = "") -> str:
     return with_articles(template.format(kind=kind, colour=colour))
 
 
-def caption(rng: np.random.Generator, kind: str, *, colour: str | None = None) -> str:
-    """Return a random true caption of an object; without a colour (untextured pictures) of its kind alone."""
-    share = rng.random()
-    if colour is None or share < KIND_ONLY:
-        return fill(_pick(rng, KIND_TEMPLATES), kind=kind)
-    if share < KIND_ONLY + COLOUR_ONLY:
-        return fill(_pick(rng, COLOUR_TEMPLATES), colour=colour)
-    return fill(_pick(rng, BOTH_TEMPLATES), kind=kind, colour=colour)
+def pick_caption(rng: np.random.Generator, *, kind: str = "", colour: str = "") -> str:
+    """Return a random caption that names a kind, a colour or both."""
+    templates = COLOUR_TEMPLATES if not kind else BOTH_TEMPLATES if colour else KIND_TEMPLATES
+    return fill(_pick(rng, templates), kind=kind, colour=colour)
 
 
 def distractor_caption(rng: np.random.Generator, index: int) -> str:
