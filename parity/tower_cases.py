@@ -19,7 +19,16 @@ import numpy as np
 import open_clip
 import safetensors.torch
 import torch
-from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+from open_clip.coca_model import CoCa
+from transformers import (
+    AutoModel,
+    CLIPConfig,
+    CLIPImageProcessor,
+    CLIPModel,
+    SiglipConfig,
+    SiglipImageProcessor,
+    SiglipModel,
+)
 from transformers.utils import logging
 
 from wordlight.clip.load import load
@@ -65,6 +74,11 @@ def all_cases() -> list[Case]:
         ),
         Case("open-clip-gelu", partial(write_open_clip, tiny_open_vit()), golden=True),
         Case("open-clip-resnet", partial(write_open_clip, tiny_resnet(2)), golden=True),
+        Case("hf-siglip", write_siglip, golden=True),
+        Case("open-clip-clipa", partial(write_open_clip, clipa()), golden=True),
+        Case("open-clip-scaled", partial(write_open_clip, scaled())),
+        Case("open-clip-coca", partial(write_open_clip, coca(32)), golden=True),
+        Case("open-clip-coca-same-width", partial(write_open_clip, coca(24))),
         Case("open-clip-quick-gelu", partial(write_open_clip, tiny_open_vit() | {"quick_gelu": True})),
         Case("open-clip-resnet-wide", partial(write_open_clip, tiny_resnet(16))),
         Case("hf-patch-32", partial(write_hf, small | {"image_size": 96, "patch_size": 32}, words)),
@@ -113,9 +127,49 @@ def write_hf(
     CLIPImageProcessor(**size).save_pretrained(folder)
 
 
+def write_siglip(folder: Path) -> None:
+    """Let transformers write a small SigLIP of random weights, with its preprocessing."""
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 40}
+    config = SiglipConfig(
+        vision_config=sizes | {"image_size": 24, "patch_size": 8},
+        text_config=sizes | {"vocab_size": 64, "max_position_embeddings": 12, "projection_size": 32},
+    )
+    model: Any = randomise(SiglipModel(config))
+    model.save_pretrained(folder)
+    SiglipImageProcessor(size={"height": 24, "width": 24}).save_pretrained(folder)
+
+
+def clipa() -> dict[str, Any]:
+    """Return the `model_cfg` of a small CLIPA: mean of the patches, text seen both ways."""
+    config = tiny_open_vit()
+    config["vision_cfg"] |= {"no_ln_pre": True, "pool_type": "avg", "final_ln_after_pool": True}
+    config["text_cfg"] |= {"pool_type": "last", "no_causal_mask": True}
+    return config
+
+
+def scaled() -> dict[str, Any]:
+    """Return the `model_cfg` of a small ViT with layer scale and the rarer options of its text tower."""
+    config = tiny_open_vit()
+    config["vision_cfg"] |= {"ls_init_value": 0.1, "norm_kwargs": {"eps": 1e-3}, "pool_type": "avg"}
+    config["text_cfg"] |= {"pool_type": "eos", "eos_id": 63, "proj_bias": True, "ls_init_value": 0.1}
+    config["text_cfg"] |= {"act_kwargs": {"approximate": "tanh"}, "norm_kwargs": {"eps": 1e-3}}
+    return config
+
+
+def coca(width: int) -> dict[str, Any]:
+    """Return the `model_cfg` of a small CoCa; its pooling differs where the width is the embedding's."""
+    config = tiny_open_vit()
+    config["vision_cfg"] |= {"width": width, "head_width": 8, "attentional_pool": True}
+    config["vision_cfg"] |= {"attn_pooler_heads": 4, "attn_pooler_queries": 5, "output_tokens": True}
+    config["text_cfg"] |= {"embed_cls": True, "output_tokens": True}
+    decoder = {"width": 16, "heads": 2, "layers": 1, "context_length": 12, "vocab_size": 64}
+    return config | {"multimodal_cfg": decoder, "custom_text": True}
+
+
 def write_open_clip(model_cfg: dict[str, Any], folder: Path) -> None:
     """Let open_clip write a CLIP of random weights in its own layout."""
-    model = randomise(open_clip.CLIP(**model_cfg))
+    arguments = {name: value for name, value in model_cfg.items() if name != "custom_text"}
+    model = randomise((CoCa if "multimodal_cfg" in model_cfg else open_clip.CLIP)(**arguments))
     safetensors.torch.save_file(model.state_dict(), folder / "open_clip_model.safetensors")
     config = {
         "model_cfg": model_cfg,
@@ -132,7 +186,7 @@ def randomise(model: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
     """
     generator = torch.Generator().manual_seed(seed)
     for name, tensor in model.state_dict().items():
-        if tensor.is_floating_point() and "logit_scale" not in name:
+        if tensor.is_floating_point() and "logit_" not in name:
             noise = torch.randn(tensor.shape, generator=generator)
             tensor.copy_(_spread(name, noise))
     return model.eval()
@@ -156,18 +210,20 @@ def inputs(model: ClipModel, seed: int = 1) -> Arrays:
     text = model.config.text
     if text is None:
         raise RuntimeError("a checkpoint without a text tower")
-    length, vocab = min(text.context_length, 12), text.vocab_size
+    full = text.pooling in ("last", "class")
+    length, vocab = text.context_length if full else min(text.context_length, 12), text.vocab_size
     end = vocab - 1 if text.end_id is None else text.end_id
     ids = rng.integers(3, min(vocab, end) - 1, (3, length))
     stops = np.array([length - 1, 4, 7])
     after = np.arange(length)[None] >= stops[:, None]
+    mask = (np.arange(length)[None] <= stops[:, None]).astype(np.int32)
     # Noise alone has the same mean everywhere, and pooling would make all images alike.
     colours = rng.standard_normal((IMAGES, 1, 1, 3))
     pixels = colours + rng.standard_normal((IMAGES, *model.config.vision.image_size, 3))
     return {
         "pixels": pixels.astype(np.float32),
-        "ids": np.where(after, end, ids).astype(np.int32),
-        "mask": (np.arange(length)[None] <= stops[:, None]).astype(np.int32),
+        "ids": np.where(after, text.pad_id if full else end, ids).astype(np.int32),
+        "mask": mask if text.causal else np.ones_like(mask),
     }
 
 
@@ -192,7 +248,7 @@ def reference(folder: Path, given: Arrays) -> Arrays:
 
 def _run_hf(folder: Path, pixels: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> tuple[Any, ...]:
     logging.disable_progress_bar()
-    model = CLIPModel.from_pretrained(folder, dtype=torch.float64)
+    model = AutoModel.from_pretrained(folder, dtype=torch.float64)
     model.eval()
     out = model(input_ids=ids, attention_mask=mask, pixel_values=pixels)
     return out.image_embeds, out.text_embeds, out.logits_per_image
@@ -206,7 +262,9 @@ def _run_open_clip(
     model.eval()
     image_embeds = model.encode_image(pixels, normalize=True)
     text_embeds = model.encode_text(ids, normalize=True)
-    return image_embeds, text_embeds, model.logit_scale.exp() * image_embeds @ text_embeds.T
+    logits = model.logit_scale.exp() * image_embeds @ text_embeds.T
+    bias = getattr(model, "logit_bias", None)
+    return image_embeds, text_embeds, logits if bias is None else logits + bias
 
 
 @jax.jit
@@ -255,9 +313,9 @@ def check_case(case: Case) -> Iterator[tuple[str, tuple[float, float]]]:
 def _can_be_written(folder: Path) -> bool:
     """Whether Wordlight writes this kind of model in the layout it came in."""
     file = folder / "open_clip_config.json"
-    return not file.is_file() or isinstance(
-        json.loads(file.read_text())["model_cfg"]["vision_cfg"]["layers"], list
-    )
+    if not file.is_file():
+        return json.loads((folder / "config.json").read_text())["model_type"] == "clip"
+    return isinstance(json.loads(file.read_text())["model_cfg"]["vision_cfg"]["layers"], list)
 
 
 def check_live() -> dict[str, tuple[float, float]]:

@@ -21,7 +21,7 @@ from spoiled import (
     write_originals,
 )
 from tiny_clip import EMBED
-from wordlight.clip.weights import weight_files
+from wordlight.clip.checkpoint_files import weight_files
 from wordlight.errors import WordlightError
 
 

@@ -29,7 +29,7 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def config(model_folder):
-    return replace(RUN, model=model_folder, prompt="a photo of a red car")
+    return replace(RUN, models=(model_folder,), prompt="a photo of a red car")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_the_run_file_tells_everything(run, config):
     assert {"wordlight", "jax", "python", "scores", "warnings", "skipped_steps", "devices"} <= set(told)
     assert {"load", "compile", "train", "export"} == set(told["seconds"])
     assert {"similarity", "best_other", "wins", "opacity"} == set(told["scores"])
-    assert told["config"]["model"] == config.model
+    assert told["config"]["models"] == list(config.models)
 
 
 def test_metrics_are_one_object_a_step(run):
@@ -102,7 +102,7 @@ def test_an_interrupted_run_still_has_its_results(config, tmp_path, monkeypatch)
 
 
 def test_a_diverged_run_says_why_and_keeps_its_results(config, tmp_path, monkeypatch):
-    model = wl.load(config.model)
+    model = wl.load(config.models[0])
     broken = model.replace_params(model.params | {"logit_scale": jnp.float32(np.nan)})
     monkeypatch.setattr(dream_module, "load", lambda name: broken)
     with pytest.raises(TrainingDivergedError, match="steps in a row had a loss or a gradient"):
@@ -117,7 +117,7 @@ def test_a_diverged_run_says_why_and_keeps_its_results(config, tmp_path, monkeyp
     [
         ({"prompt": " "}, "is empty"),
         ({"prompt": "a red dragon"}, "dragon"),
-        ({"model": "./nowhere"}, "There is no model"),
+        ({"models": ("./nowhere",)}, "There is no model"),
         ({"steps": 0}, r"steps 0 \(it has to be from 1"),
         ({"views": 0}, "views 0"),
         ({"seed": -1}, "seed -1"),

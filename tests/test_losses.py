@@ -29,6 +29,7 @@ def unit(seed: int, *shape: int) -> jax.Array:
 PAIRWISE = {
     "cosine": losses.cosine,
     "spherical": losses.spherical,
+    "consistency": losses.consistency,
     "directional": lambda a, b: losses.directional(a, WEST, b, WEST),
     "softmax": lambda a, b: losses.softmax_contrastive(a, b, jnp.stack([NORTH, WEST]), scale=100.0),
     "sigmoid": lambda a, b: losses.sigmoid(a, b, scale=100.0, bias=-10.0),
@@ -55,12 +56,35 @@ def test_spherical_of_opposite_vectors_is_half_of_pi_squared():
     np.testing.assert_allclose(losses.spherical(EAST, WEST), np.pi**2 / 2, rtol=3e-3)
 
 
+@pytest.mark.parametrize("angle", [0.0, 1e-4, 0.3, np.pi / 2, np.pi])
+def test_consistency_is_one_minus_the_cosine_even_where_that_would_round_to_zero(angle):
+    np.testing.assert_allclose(
+        losses.consistency(at(angle), EAST), 2 * np.sin(angle / 2) ** 2, rtol=1e-3, atol=1e-12
+    )
+
+
+def test_consistency_pulls_unit_vectors_as_the_cosine_does():
+    image, other = unit(0, 8), unit(1, 8)
+    along = lambda loss: jax.grad(lambda x: loss(x / jnp.linalg.norm(x), other))(image)  # noqa: E731
+    np.testing.assert_allclose(along(losses.consistency), along(losses.cosine), atol=1e-5)
+
+
 def test_directional_looks_at_the_change_alone():
     north_east = losses.directional(EAST + NORTH, EAST, at(0.5) + 2 * NORTH, at(0.5))
     np.testing.assert_allclose(north_east, 0, atol=1e-6)
     np.testing.assert_allclose(losses.directional(NORTH, NOTHING, EAST, NOTHING), 1, atol=1e-6)
     np.testing.assert_allclose(losses.directional(WEST, NOTHING, EAST, NOTHING), 2, atol=1e-6)
     np.testing.assert_allclose(losses.directional(EAST, EAST, NORTH, EAST), 1)
+
+
+def test_an_edit_that_starts_at_its_source_is_pulled_where_the_text_went():
+    source, text, text_before = unit(0, 8), unit(1, 8), unit(2, 8)
+    loss, gradient = jax.value_and_grad(losses.directional)(source, source, text, text_before)
+    change = (text - text_before) / jnp.linalg.norm(text - text_before)
+    assert loss == 1
+    np.testing.assert_allclose(gradient, -change / 1e-3, rtol=1e-4)
+    rounded = source + 1e-7 * unit(3, 8)
+    np.testing.assert_allclose(losses.directional(rounded, source, text, text_before), 1, atol=1e-3)
 
 
 def test_softmax_contrastive_is_the_cross_entropy_of_the_first():
@@ -122,7 +146,7 @@ def test_any_temperature_is_finite(scale):
     assert np.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize("loss", [losses.cosine, losses.spherical])
+@pytest.mark.parametrize("loss", [losses.cosine, losses.spherical, losses.consistency])
 def test_leading_axes_are_broadcast(loss):
     images, texts = unit(0, 4, 1, 8), unit(1, 1, 3, 8)
     table = loss(images, texts)
@@ -134,5 +158,5 @@ def test_leading_axes_are_broadcast(loss):
 @given(st.floats(0, np.pi), st.floats(0, np.pi))
 def test_every_measure_grows_with_the_angle(one, other):
     near, far = sorted((one, other))
-    for loss in (losses.cosine, losses.spherical):
+    for loss in (losses.cosine, losses.spherical, losses.consistency):
         assert loss(at(near), EAST) <= loss(at(far), EAST) + 1e-5

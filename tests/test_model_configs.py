@@ -11,7 +11,8 @@ import wordlight as wl
 from spoiled import edit_json, edit_model_cfg, write_originals
 from tiny_clip import VIT, VOCAB, tiny_clip, tiny_tokenizer
 from wordlight.clip.config import TransformerConfig
-from wordlight.clip.config_files import hf_config, open_clip_config
+from wordlight.clip.config_hf import hf_config
+from wordlight.clip.config_open_clip import open_clip_config
 from wordlight.clip.save import save_folder
 from wordlight.errors import WordlightError
 
@@ -37,7 +38,7 @@ def resnet(originals, tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "siglip"}, "model_type = 'siglip'.*takes 'clip'"),
+        ({"model_type": "blip"}, "model_type = 'blip'.*'clip' and 'siglip' are done"),
         ({"projection_dim": None}, "projection_dim = None"),
         ({"vision_config": [1]}, r"vision_config = \[1\].*an object is needed"),
         ({"text_config": "small"}, "text_config = 'small'"),
@@ -70,9 +71,8 @@ def test_entries_that_cannot_be_are_refused_by_name(vit, changes, message):
 @pytest.mark.parametrize(
     ("section", "entry", "value"),
     [
-        ("vision_cfg", "timm_model_name", "vit_base_patch16_siglip_224"),
-        ("vision_cfg", "attentional_pool", True),
-        ("vision_cfg", "pool_type", "avg"),
+        ("vision_cfg", "timm_model_name", "vit_base_mci_224"),
+        ("vision_cfg", "timm_model_name", 16),
         ("vision_cfg", "scale_fc", True),
         ("vision_cfg", "layers", [1, 2, 3]),
         ("vision_cfg", "layers", [1, 2, 1, 0]),
@@ -81,8 +81,13 @@ def test_entries_that_cannot_be_are_refused_by_name(vit, changes, message):
         ("vision_cfg", "image_size", [32, 32, 32]),
         ("vision_cfg", "head_width", 999),
         ("text_cfg", "hf_model_name", "roberta-base"),
-        ("text_cfg", "pool_type", "last"),
-        ("text_cfg", "proj_bias", True),
+        ("text_cfg", "pool_type", "none"),
+        ("text_cfg", "proj_type", "mlp"),
+        ("text_cfg", "proj_bias", "yes"),
+        ("text_cfg", "act_kwargs", {"approximate": "sigmoid"}),
+        ("text_cfg", "act_kwargs", {"inplace": True}),
+        ("text_cfg", "norm_kwargs", {"eps": 2.0}),
+        ("text_cfg", "norm_kwargs", {"bias": False}),
         ("text_cfg", "mlp_ratio", "4"),
         ("text_cfg", "mlp_ratio", float("inf")),
         ("text_cfg", "mlp_ratio", 1e-9),
@@ -92,6 +97,7 @@ def test_entries_that_cannot_be_are_refused_by_name(vit, changes, message):
 def test_open_clip_options_that_are_not_done_are_refused_by_name(resnet, section, entry, value):
     edit_model_cfg(resnet, section, entry, value)
     names = {"head_width": "head_width", "heads": "attention heads", "mlp_ratio": "mlp.ratio|mlp width"}
+    names |= {"act_kwargs": "act_kwargs|approximate", "norm_kwargs": "norm_kwargs|eps"}
     with pytest.raises(WordlightError, match=names.get(entry, entry)):
         wl.load(resnet)
 
@@ -101,8 +107,6 @@ def test_open_clip_options_that_are_not_done_are_refused_by_name(resnet, section
     [
         {"model_cfg": None},
         {"model_cfg": {"vision_cfg": 3}},
-        {"model_cfg": {"custom_text": True}},
-        {"model_cfg": {"multimodal_cfg": {}}},
         {"model_cfg": {"quick_gelu": "yes"}},
         {"preprocess_cfg": [1]},
     ],

@@ -96,3 +96,18 @@ def test_exponential_is_plain_to_the_limit_and_its_tangent_beyond():
 @pytest.mark.parametrize("x", [-2.0, 9.0, 14.0])
 def test_the_exponential_agrees_with_differences_on_both_sides_of_the_limit(x):
     check_grads(jax.jit(numerics.truncated_exp), (jnp.array(x),), order=1, modes=["rev"], rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        numerics.safe_norm,
+        numerics.safe_normalize,
+        numerics.safe_log,
+        numerics.truncated_exp,
+        lambda x: numerics.safe_divide(x, jnp.ones_like(x)),
+        lambda x: numerics.safe_divide(jnp.ones_like(x), x),
+    ],
+)
+def test_what_is_not_a_number_stays_so(function):
+    assert jnp.isnan(function(jnp.array([1.0, jnp.nan]))).any()

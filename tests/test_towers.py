@@ -84,11 +84,16 @@ def test_padding_lies_behind_the_end_token_and_needs_no_mask(name):
     np.testing.assert_allclose(computed(name)["unmasked"], computed(name)["text_embeds"], atol=1e-6)
 
 
-def test_the_golden_checkpoints_cover_both_layouts_and_both_activations():
+def test_the_golden_checkpoints_cover_layouts_activations_and_poolings():
     kinds = {type(golden(name)[0].config.vision).__name__ for name in CHECKPOINTS}
     texts = [golden(name)[0].config.text for name in CHECKPOINTS]
     assert kinds == {"VitConfig", "ResNetConfig"}
-    assert {text.transformer.activation for text in texts if text} == {"quick_gelu", "gelu"}
+    assert {text.transformer.activation for text in texts if text} == {
+        "quick_gelu",
+        "gelu",
+        "gelu_tanh",
+    }
+    assert {text.pooling for text in texts if text} == {"end", "last", "class"}
     assert {text.end_id for text in texts if text} == {None, 63}
 
 

@@ -48,7 +48,7 @@ def save_tiny_model(folder: Path) -> ClipModel:
 
 def save_tiny_run(folder: Path, prompt: str = "a red car", model: str = "demo") -> RunConfig:
     """Write what an evaluation reads of a run that took no step."""
-    config = replace(RUN, prompt=prompt, model=model)
+    config = replace(RUN, prompt=prompt, models=(model,))
     folder.mkdir(parents=True)
     run_file.write_json(folder / run_file.NAME, Summary(config, "softmax", 1, 1).as_json())
     with Checkpoints(folder) as checkpoints:

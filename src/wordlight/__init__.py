@@ -11,7 +11,9 @@ from wordlight.clip.preprocess import preprocess as preprocess
 from wordlight.errors import WordlightError as WordlightError
 from wordlight.guidance import Guidance as Guidance
 from wordlight.guidance import GuidanceConfig as GuidanceConfig
+from wordlight.guidance import GuidanceEnsemble as GuidanceEnsemble
 from wordlight.guidance import ViewConfig as ViewConfig
+from wordlight.guidance import ViewDependentGuidance as ViewDependentGuidance
 from wordlight.radiance.render import render_image as render_image
 from wordlight.radiance.render import render_rays as render_rays
 
@@ -19,8 +21,10 @@ __all__ = [
     "ClipModel",
     "Guidance",
     "GuidanceConfig",
+    "GuidanceEnsemble",
     "ImageSpec",
     "ViewConfig",
+    "ViewDependentGuidance",
     "WordlightError",
     "augment",
     "load",

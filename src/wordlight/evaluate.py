@@ -209,9 +209,10 @@ def _encode(judge: ClipModel, images: Float[Array, "views height width 3"]) -> F
 
 
 def _check_guide(folder: Path, config: RunConfig, judges: Mapping[str, object]) -> None:
-    if config.model in judges:
+    own = [name for name in config.models if name in judges]
+    if own:
         raise WordlightError(
-            f"The run in {folder} was guided by {config.model!r}, which is one of its judges. A judge always "
+            f"The run in {folder} was guided by {own[0]!r}, which is one of its judges. A judge always "
             "agrees with what it made itself. Evaluate runs that another model guided, such as demo."
         )
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import jax
 
-from wordlight.clip.config_files import hf_config, open_clip_config
+from wordlight.clip.hub import HubOptions, find_folder
 from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.load import HubOptions, find_folder
+from wordlight.clip.processing import read_processing
 from wordlight.clip.tokenizer import Tokenizer
-from wordlight.clip.weights import read_json
 from wordlight.errors import WordlightError
 
 
@@ -36,25 +35,14 @@ class BatchFeature(dict[str, Any]):
         return cls(zip(names, values, strict=True))
 
 
-def read_processing(name: str | Path, hub: HubOptions) -> tuple[ImageSpec, Tokenizer | None]:
+def processing_of(name: str | Path, hub: HubOptions) -> tuple[ImageSpec, Tokenizer | None]:
     """Return how the named checkpoint wants its images, and its tokenizer if it has one.
 
     Raises:
         WordlightError: the checkpoint cannot be found or read.
     """
-    folder = find_folder(name, hub)
-    open_clip = folder / "open_clip_config.json"
-    if open_clip.is_file():
-        raw = read_json(open_clip)
-        config = open_clip_config(raw)
-        spec = ImageSpec.from_open_clip(raw.get("preprocess_cfg") or {}, config.vision.image_size)
-    else:
-        config = hf_config(read_json(folder / "config.json"))
-        names = ("preprocessor_config.json", "processor_config.json")
-        present = [folder / name for name in names if (folder / name).is_file()]
-        spec = ImageSpec.from_hf(read_json(present[0]) if present else {}, config.vision.image_size)
-    length = None if config.text is None else config.text.context_length
-    return spec, None if length is None else Tokenizer.find(folder, length)
+    found = read_processing(find_folder(name, hub))
+    return found.image_spec, found.tokenizer
 
 
 def check_return_tensors(kind: str | None) -> None:

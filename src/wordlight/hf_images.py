@@ -11,11 +11,11 @@ import numpy as np
 import PIL.Image
 from jax.core import Tracer
 
+from wordlight.clip.hub import HubOptions
 from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.load import HubOptions
 from wordlight.clip.preprocess import Layout, preprocess
 from wordlight.errors import WordlightError
-from wordlight.hf_base import BatchFeature, check_return_tensors, read_processing
+from wordlight.hf_base import BatchFeature, check_return_tensors, processing_of
 
 _LAYOUTS: dict[str, Layout] = {"channels_last": "HWC", "channels_first": "CHW"}
 
@@ -38,7 +38,7 @@ class CLIPImageProcessor:
     ) -> "CLIPImageProcessor":
         """Load as `CLIPProcessor.from_pretrained` does."""
         hub = HubOptions(revision, cache_dir, local_files_only, token)
-        return cls(read_processing(pretrained_model_name_or_path, hub)[0])
+        return cls(processing_of(pretrained_model_name_or_path, hub)[0])
 
     def __call__(
         self,

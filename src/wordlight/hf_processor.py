@@ -8,10 +8,10 @@ from typing import Any, Literal
 import jax.numpy as jnp
 import numpy as np
 
-from wordlight.clip.load import HubOptions
+from wordlight.clip.hub import HubOptions
 from wordlight.clip.tokenizer import Tokenizer
 from wordlight.errors import WordlightError
-from wordlight.hf_base import BatchFeature, check_return_tensors, read_processing
+from wordlight.hf_base import BatchFeature, check_return_tensors, processing_of
 from wordlight.hf_images import CLIPImageProcessor
 
 Padding = bool | Literal["longest", "max_length", "do_not_pad"]
@@ -126,7 +126,7 @@ class CLIPProcessor:
             WordlightError: the checkpoint cannot be found or read.
         """
         hub = HubOptions(revision, cache_dir, local_files_only, token)
-        image_spec, tokenizer = read_processing(pretrained_model_name_or_path, hub)
+        image_spec, tokenizer = processing_of(pretrained_model_name_or_path, hub)
         return cls(CLIPImageProcessor(image_spec), None if tokenizer is None else CLIPTokenizer(tokenizer))
 
     def __call__(

@@ -3,7 +3,7 @@ infinity.
 
 Reverse-mode differentiation multiplies a zero cotangent by an infinite slope and gets NaN, even where
 `jnp.where` discards the value. Each function here therefore replaces the argument before the singular
-operation sees it.
+operation sees it. What is not a number stays so: a fault must not come out as a plausible value.
 """
 
 import jax
@@ -20,9 +20,10 @@ def safe_norm(x: Float[Array, "..."], *, axis: int = -1, keepdims: bool = False)
     """
     largest = jnp.max(jnp.abs(x), axis=axis, keepdims=True)
     # The norm does not depend on the scale, so holding it constant leaves the gradient exact.
-    scale = jax.lax.stop_gradient(jnp.where(largest > 0, largest, 1.0)).astype(x.dtype)
+    scale = jax.lax.stop_gradient(jnp.where(largest == 0, 1.0, largest)).astype(x.dtype)
     square = jnp.sum((x / scale) ** 2, axis=axis, keepdims=True)
-    norm = jnp.where(square > 0, scale * jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0).astype(x.dtype)
+    zero = square == 0
+    norm = jnp.where(zero, 0.0, scale * jnp.sqrt(jnp.where(zero, 1.0, square))).astype(x.dtype)
     return norm if keepdims else jnp.squeeze(norm, axis)
 
 
@@ -33,7 +34,8 @@ def safe_normalize(x: Float[Array, "..."], *, axis: int = -1, epsilon: float = 1
     with zero gradient, so the slope is at most `1 / epsilon`.
     """
     norm = safe_norm(x, axis=axis, keepdims=True)
-    return jnp.where(norm > epsilon, x / jnp.where(norm > epsilon, norm, 1.0), 0.0).astype(x.dtype)
+    short = norm <= epsilon
+    return jnp.where(short, 0.0, x / jnp.where(short, 1.0, norm)).astype(x.dtype)
 
 
 def safe_log(x: Float[Array, "..."], *, floor: float = 1e-6) -> Float[Array, "..."]:
@@ -41,8 +43,7 @@ def safe_log(x: Float[Array, "..."], *, floor: float = 1e-6) -> Float[Array, "..
 
     The plain logarithm of zero is minus infinity with an infinite slope, and `0 * log(0)` is NaN.
     """
-    inside = x > floor
-    return jnp.log(jnp.where(inside, x, floor))
+    return jnp.log(jnp.where(x <= floor, floor, x))
 
 
 def safe_divide(
@@ -53,8 +54,8 @@ def safe_divide(
 
     The slope of the plain quotient, `numerator / denominator**2`, overflows long before the quotient does.
     """
-    usable = jnp.abs(denominator) > epsilon
-    return jnp.where(usable, numerator / jnp.where(usable, denominator, 1.0), 0.0)
+    small = jnp.abs(denominator) <= epsilon
+    return jnp.where(small, 0.0, numerator / jnp.where(small, 1.0, denominator))
 
 
 def truncated_exp(x: Float[Array, "..."], *, limit: float = 10.0) -> Float[Array, "..."]:

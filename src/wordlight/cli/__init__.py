@@ -9,6 +9,7 @@ import tyro
 
 from wordlight.cli.dream import Dream
 from wordlight.cli.evaluate import Evaluate
+from wordlight.cli.models import Models
 from wordlight.cli.score import Score
 from wordlight.errors import WordlightError
 
@@ -16,6 +17,7 @@ Command = (
     Annotated[Dream, tyro.conf.subcommand("dream", prefix_name=False)]
     | Annotated[Score, tyro.conf.subcommand("score", prefix_name=False)]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate", prefix_name=False)]
+    | Annotated[Models, tyro.conf.subcommand("models", prefix_name=False)]
 )
 
 REFUSED, INTERRUPTED = 2, 130

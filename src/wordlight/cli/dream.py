@@ -30,8 +30,8 @@ class Dream:
     Attributes:
         prompt: What the object should be, for example "a yellow bulldozer".
         output: Folder of the results. By default runs/, with a name made from the prompt and the options.
-        model: The guide: demo, a folder with a checkpoint, or an id on the Hugging Face Hub. demo knows a
-            small world of 24 kinds of objects in 10 colours, and needs no network.
+        model: The guide: demo, a folder with a checkpoint, or an id on the Hugging Face Hub; several guide
+            together. demo knows a small world of 24 kinds of objects in 10 colours, and needs no network.
         preset: How much work to do.
         steps: Optimiser steps.
         views: Pictures a step.
@@ -46,7 +46,7 @@ class Dream:
 
     prompt: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="PROMPT")]
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="DIR", help_behavior_hint="")] = None
-    model: str = "demo"
+    model: tuple[str, ...] = RunConfig("").models
     preset: Annotated[PresetName, tyro.conf.arg(help=_PRESET_HELP)] = "default"
     steps: _FromPreset = None
     views: _FromPreset = None
@@ -59,7 +59,7 @@ class Dream:
 
     def config(self) -> RunConfig:
         """Return the run that the options describe."""
-        base = RunConfig(self.prompt, model=self.model, negatives=self.negatives or None, seed=self.seed)
+        base = RunConfig(self.prompt, models=self.model, negatives=self.negatives or None, seed=self.seed)
         config = find_preset(self.preset).apply(base)
         steps = config.steps if self.steps is None else self.steps
         views = config.views if self.views is None else self.views

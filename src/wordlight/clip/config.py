@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Activation = Literal["quick_gelu", "gelu", "gelu_tanh"]
+ImagePooling = Literal["token", "average", "latent", "queries"]
+TextPooling = Literal["end", "last", "first", "class"]
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class TransformerConfig:
         activation: `"quick_gelu"` is x * sigmoid(1.702 x), `"gelu"` the exact one, `"gelu_tanh"` its tanh
             form.
         norm_epsilon: added to the variance in every layer norm.
+        layer_scale: whether a learned scale for each feature follows attention and MLP (arXiv 2103.17239).
     """
 
     width: int
@@ -26,11 +29,12 @@ class TransformerConfig:
     mlp_width: int
     activation: Activation = "quick_gelu"
     norm_epsilon: float = 1e-5
+    layer_scale: bool = False
 
 
 @dataclass(frozen=True)
 class VitConfig:
-    """A vision transformer with a class token, as in CLIP.
+    """A vision transformer, as in CLIP (class token), CLIPA (mean), SigLIP (latent) or CoCa (queries).
 
     Attributes:
         image_size: (height, width) of the preprocessed image; what does not fill a patch is not looked at.
@@ -38,6 +42,14 @@ class VitConfig:
         transformer: the blocks.
         patch_bias: whether the patch embedding has a bias.
         pre_norm: whether a layer norm precedes the blocks.
+        class_token: whether a learned token comes before the patches.
+        pooling: `"token"` takes the class token, `"average"` the mean of the patches, `"latent"` lets one
+            learned token attend to the patches with an MLP behind it, `"queries"` takes the first of several
+            learned queries that attend to all tokens.
+        norm_after_pool: whether the last norm follows the mean; with other poolings it makes no difference.
+        pool_heads: attention heads of a `"latent"` or `"queries"` pooling.
+        pool_queries: learned queries of a `"queries"` pooling.
+        projection: whether a last matrix leads to the embedding; otherwise the width is the embedding's.
     """
 
     image_size: tuple[int, int]
@@ -45,11 +57,22 @@ class VitConfig:
     transformer: TransformerConfig
     patch_bias: bool = False
     pre_norm: bool = True
+    class_token: bool = True
+    pooling: ImagePooling = "token"
+    norm_after_pool: bool = False
+    pool_heads: int = 1
+    pool_queries: int = 1
+    projection: bool = True
 
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of patches."""
         return self.image_size[0] // self.patch_size, self.image_size[1] // self.patch_size
+
+    @property
+    def tokens(self) -> int:
+        """Tokens inside the tower."""
+        return self.grid[0] * self.grid[1] + self.class_token
 
 
 @dataclass(frozen=True)
@@ -83,19 +106,37 @@ class ResNetConfig:
 
 @dataclass(frozen=True)
 class TextConfig:
-    """The causal text transformer.
+    """The text transformer.
 
     Attributes:
         vocab_size: number of token ids.
         context_length: longest sequence.
         transformer: the blocks.
-        end_id: the id whose first position is pooled; None pools at the largest id, as OpenAI's code does.
+        end_id: the id whose first position is pooled by `"end"`; None pools at the largest id, as OpenAI's
+            code does.
+        causal: whether a token sees only those before it.
+        pooling: `"end"` takes the end token, `"last"` and `"first"` that position of the sequence, `"class"`
+            a learned token behind it.
+        pad_id: what fills a sequence up where the last position is pooled, and what a class token does not
+            see.
+        projection: whether a last linear map leads to the embedding.
+        projection_bias: whether that map has a bias.
     """
 
     vocab_size: int
     context_length: int
     transformer: TransformerConfig
     end_id: int | None = None
+    causal: bool = True
+    pooling: TextPooling = "end"
+    pad_id: int = 0
+    projection: bool = True
+    projection_bias: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Longest sequence inside the tower."""
+        return self.context_length + (self.pooling == "class")
 
 
 @dataclass(frozen=True)
@@ -106,8 +147,10 @@ class ClipConfig:
         embed_dim: features of an embedding.
         vision: the image tower.
         text: the text tower, or None for a model that only sees.
+        sigmoid: whether pairs are judged by a sigmoid with a learned bias (SigLIP), not by a softmax.
     """
 
     embed_dim: int
     vision: VitConfig | ResNetConfig
     text: TextConfig | None
+    sigmoid: bool = False

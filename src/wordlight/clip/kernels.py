@@ -66,6 +66,17 @@ def resize_weights(length: int, resized: int, places: np.ndarray, spec: ImageSpe
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def bicubic_weights(length: int, resized: int, *, antialias: bool) -> np.ndarray:
+    """Return float64 `[resized, length]` of PyTorch's bicubic resize of an axis."""
+    scale = length / resized
+    centres = (np.arange(resized) + 0.5) * scale
+    if not antialias:
+        return _repeated_edges(length, centres)
+    width = max(scale, 1.0)
+    weights = _cubic((np.arange(length)[None, :] + 0.5 - centres[:, None]) / width, a=-0.5)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
 def _nearest(length: int, resized: int, places: np.ndarray, mode: Mode) -> np.ndarray:
     # A centre on the edge between two pixels goes where floating point takes it: PyTorch multiplies in
     # float32, PIL adds step after step in float64.

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from wordlight.clip.config import Activation, TransformerConfig
+from wordlight.typing import TokenFeatures
 
 Params = dict[str, Any]
 
@@ -42,8 +43,8 @@ def activate(x: Float[Array, "*b d"], activation: Activation) -> Float[Array, "*
 
 
 def attention(
-    params: Params, x: Float[Array, "b n d"], heads: int, mask: Bool[Array, "#b #n n"] | None
-) -> Float[Array, "b n d"]:
+    params: Params, x: TokenFeatures, heads: int, mask: Bool[Array, "#b #n n"] | None
+) -> TokenFeatures:
     """Multi-head self-attention with a fused query-key-value product (arXiv 1706.03762, eq. 1).
 
     Args:
@@ -59,8 +60,8 @@ def attention(
 
 def dot_product_attention(
     query: Float[Array, "b q d"],
-    key: Float[Array, "b n d"],
-    value: Float[Array, "b n d"],
+    key: TokenFeatures,
+    value: TokenFeatures,
     heads: int,
     *,
     mask: Bool[Array, "#b #q n"] | None = None,
@@ -76,24 +77,32 @@ def dot_product_attention(
     return mixed.reshape(*mixed.shape[:-2], heads * features)
 
 
+def mlp(params: Params, x: Float[Array, "*b d"], activation: Activation) -> Float[Array, "*b d"]:
+    """Apply `down(activation(up(x)))`."""
+    return linear(params["down"], activate(linear(params["up"], x), activation))
+
+
 def block(
-    params: Params, x: Float[Array, "b n d"], config: TransformerConfig, mask: Bool[Array, "#b #n n"] | None
-) -> Float[Array, "b n d"]:
+    params: Params, x: TokenFeatures, config: TransformerConfig, mask: Bool[Array, "#b #n n"] | None
+) -> TokenFeatures:
     """One pre-norm transformer block."""
-    x = x + attention(
-        params["attention"], layer_norm(params["norm1"], x, config.norm_epsilon), config.heads, mask
-    )
-    hidden = linear(params["mlp"]["up"], layer_norm(params["norm2"], x, config.norm_epsilon))
-    return x + linear(params["mlp"]["down"], activate(hidden, config.activation))
+    seen = layer_norm(params["norm1"], x, config.norm_epsilon)
+    x = x + _layer_scale(params, "scale1", attention(params["attention"], seen, config.heads, mask))
+    hidden = mlp(params["mlp"], layer_norm(params["norm2"], x, config.norm_epsilon), config.activation)
+    return x + _layer_scale(params, "scale2", hidden)
+
+
+def _layer_scale(params: Params, name: str, x: TokenFeatures) -> TokenFeatures:
+    return x * params[name][None, None, :] if name in params else x
 
 
 def transformer(
     blocks: list[Params],
-    x: Float[Array, "b n d"],
+    x: TokenFeatures,
     config: TransformerConfig,
     *,
     mask: Bool[Array, "#b #n n"] | None = None,
-) -> Float[Array, "b n d"]:
+) -> TokenFeatures:
     """Apply the blocks in turn."""
     for params in blocks:
         x = block(params, x, config, mask)
@@ -119,7 +128,8 @@ def init_transformer(key: PRNGKeyArray, config: TransformerConfig) -> list[Param
 def _init_block(key: PRNGKeyArray, config: TransformerConfig) -> Params:
     d, keys = config.width, jax.random.split(key, 4)
     residual_std = (d * 2 * config.layers) ** -0.5
-    return {
+    scales = {name: 1e-4 * jnp.ones(d) for name in ("scale1", "scale2")} if config.layer_scale else {}
+    return scales | {
         "norm1": init_norm(d),
         "attention": {
             "qkv": init_linear(keys[0], d, 3 * d),

@@ -9,6 +9,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -22,8 +23,10 @@ from wordlight.clip.tokenizer import Tokenizer, Tokens
 from wordlight.clip.vit import init_vit, vit_features
 from wordlight.errors import WordlightError
 from wordlight.numerics import safe_normalize
+from wordlight.typing import Pixels
 
 INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), where CLIP starts (arXiv 2103.00020, section 2.5)
+INITIAL_BIAS = -10.0  # where SigLIP starts (arXiv 2303.15343, algorithm 1)
 
 
 @partial(
@@ -39,7 +42,8 @@ class ClipModel:
     compiled program: slow to compile, and held in memory twice.
 
     Attributes:
-        params: `{"vision": ..., "text": ..., "logit_scale": ...}`; `"text"` is missing after `without_text`.
+        params: `{"vision": ..., "text": ..., "logit_scale": ...}`, with `"logit_bias"` where pairs are judged
+            by a sigmoid; `"text"` is missing after `without_text`.
         config: the towers' sizes.
         image_spec: how images are preprocessed.
         tokenizer: text to ids, or None where the checkpoint brought no tokenizer files.
@@ -81,7 +85,7 @@ class ClipModel:
             )
         last = pixels if layout == "HWC" else jnp.moveaxis(pixels, -3, -1)
         features = _image_features(self.params["vision"], last.reshape(-1, *size, 3), self.config)
-        return features.reshape(*pixels.shape[:-3], self.config.embed_dim)
+        return features.astype(jnp.float32).reshape(*pixels.shape[:-3], self.config.embed_dim)
 
     def tokenize(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
         """Turn prompts into ids and mask, `[n, context_length]` each, on the host.
@@ -100,7 +104,9 @@ class ClipModel:
     def encode_text(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Float[Array, "n e"]:
         """Tokenise prompts on the host and return unit-norm embeddings; not for use on traced values."""
         ids, mask = self.tokenize(prompts, truncate=truncate)
-        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
+        # Towers that see both ways were trained with their padding in sight.
+        seen = mask if self.config.text is None or self.config.text.causal else np.ones_like(mask)
+        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(seen, bool))
 
     def encode_tokens(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""
@@ -127,13 +133,22 @@ class ClipModel:
             )
         _check_ids(ids, config.vocab_size)
         visible = None if mask is None else mask.astype(bool)
-        return text_features(self.params["text"], ids, config, mask=visible)
+        return text_features(self.params["text"], ids, config, mask=visible).astype(jnp.float32)
 
     def logits(
         self, image_embeds: Float[Array, "*b e"], text_embeds: Float[Array, "n e"]
     ) -> Float[Array, "*b n"]:
-        """Return exp(logit_scale) times the cosine of images and texts (arXiv 2103.00020, figure 3)."""
-        return jnp.exp(self.params["logit_scale"]) * (image_embeds @ text_embeds.T)
+        """Return exp(logit_scale) times the cosine of images and texts (arXiv 2103.00020, figure 3), plus the
+        bias of a sigmoid model (arXiv 2303.15343, algorithm 1)."""
+        logits = jnp.exp(self.params["logit_scale"]) * (image_embeds @ text_embeds.T)
+        return logits + self.params["logit_bias"] if self.config.sigmoid else logits
+
+    def probabilities(
+        self, image_embeds: Float[Array, "*b e"], text_embeds: Float[Array, "n e"]
+    ) -> Float[Array, "*b n"]:
+        """Return how likely each text is: a softmax over all, or, for a sigmoid model, each for itself."""
+        logits = self.logits(image_embeds, text_embeds)
+        return jax.nn.sigmoid(logits) if self.config.sigmoid else jax.nn.softmax(logits, axis=-1)
 
     def without_text(self) -> "ClipModel":
         """Return the model without its text tower and tokenizer, as a training step needs it."""
@@ -145,9 +160,7 @@ class ClipModel:
         return replace(self, params=params)
 
 
-def _image_features(
-    params: Params, pixels: Float[Array, "b height width 3"], config: ClipConfig
-) -> Float[Array, "b e"]:
+def _image_features(params: Params, pixels: Pixels, config: ClipConfig) -> Float[Array, "b e"]:
     if isinstance(config.vision, ResNetConfig):
         return resnet_features(params, pixels, config.vision)
     return vit_features(params, pixels, config.vision)
@@ -180,6 +193,8 @@ def init_params(key: PRNGKeyArray, config: ClipConfig) -> Params:
     else:
         vision = init_vit(vision_key, config.vision, config.embed_dim)
     params: Params = {"vision": vision, "logit_scale": jnp.float32(INITIAL_LOG_SCALE)}
+    if config.sigmoid:
+        params["logit_bias"] = jnp.float32(INITIAL_BIAS)
     if config.text is not None:
         params["text"] = init_text(text_key, config.text, config.embed_dim)
     return params

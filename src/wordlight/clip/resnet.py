@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from wordlight.clip.config import ResNetConfig
 from wordlight.clip.layers import Params, dot_product_attention, init_linear, linear
+from wordlight.typing import Pixels
 
 Norm = Callable[[Params, Float[Array, "b h w c"], float], Float[Array, "b h w c"]]
 EXPANSION = 4
@@ -23,9 +24,10 @@ EXPANSION = 4
 def stored_norm(params: Params, x: Float[Array, "b h w c"], epsilon: float) -> Float[Array, "b h w c"]:
     """Batch norm with the stored mean and variance (arXiv 1502.03167, algorithm 2)."""
     # The mean goes first: folded into the shift, it would cancel there and cost digits.
-    scale = params["scale"] * jax.lax.rsqrt(params["variance"] + epsilon)
-    centred = x - params["mean"][None, None, None, :]
-    return centred * scale[None, None, None, :] + params["bias"][None, None, None, :]
+    scale = params["scale"] * jax.lax.rsqrt(params["variance"].astype(jnp.float32) + epsilon)
+    centred = x.astype(jnp.float32) - params["mean"][None, None, None, :]
+    normed = centred * scale[None, None, None, :] + params["bias"][None, None, None, :]
+    return normed.astype(x.dtype)
 
 
 def batch_norm(params: Params, x: Float[Array, "b h w c"], epsilon: float) -> Float[Array, "b h w c"]:
@@ -79,7 +81,7 @@ def bottleneck(params: Params, x: Float[Array, "b h w c"], stride: int, norm: No
 
 def resnet_features(
     params: Params,
-    pixels: Float[Array, "b height width 3"],
+    pixels: Pixels,
     config: ResNetConfig,
     *,
     norm: Norm = stored_norm,
@@ -92,7 +94,7 @@ def resnet_features(
         config: the tower's sizes.
         norm: `stored_norm` for inference, `batch_norm` for training.
     """
-    x, epsilon = pixels, config.norm_epsilon
+    x, epsilon = pixels.astype(params["stem"][0]["conv"].dtype), config.norm_epsilon
     for layer, stride in zip(params["stem"], (2, 1, 1), strict=True):
         x = jax.nn.relu(norm(layer["norm"], convolve(layer["conv"], x, stride=stride), epsilon))
     x = average_pool(x, 2)

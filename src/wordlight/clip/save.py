@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from wordlight.clip.config import ClipConfig, ResNetConfig, TextConfig, TransformerConfig, VitConfig
-from wordlight.clip.config_files import hf_config, open_clip_config
+from wordlight.clip.config_hf import hf_config
+from wordlight.clip.config_open_clip import open_clip_config
 from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.layouts import hf_layout, open_clip_layout
+from wordlight.clip.layout_hf import hf_layout
+from wordlight.clip.layout_open_clip import open_clip_layout
 from wordlight.clip.model import ClipModel
 from wordlight.clip.weights import write_params
 from wordlight.errors import WordlightError

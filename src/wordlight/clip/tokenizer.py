@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Int
 
+from wordlight.clip.text_cleaning import Cleaning, clean
 from wordlight.errors import WordlightError
 
 # The library behind tokenizers is loaded with the first of them, so that importing this package stays quick.
@@ -32,6 +33,19 @@ class Tokens(NamedTuple):
 
 
 @dataclass(frozen=True)
+class TextRules:
+    """What a model's configuration says about its text beyond the tokenizer's own files.
+
+    Attributes:
+        cleaning: replaces the one that the tokenizer's files imply; None keeps it.
+        drop_separator: the last token is turned into padding.
+    """
+
+    cleaning: Cleaning | None = None
+    drop_separator: bool = False
+
+
+@dataclass(frozen=True)
 class Tokenizer:
     """Text to token ids; hashable, and equal to another one loaded from the same files.
 
@@ -42,6 +56,8 @@ class Tokenizer:
         unknown_id: what words outside a closed vocabulary become; None where any text can be written.
         digest: stands for the vocabulary in comparisons.
         backend: the tokenizer of the `tokenizers` library.
+        cleaning: what happens to a text before the backend sees it.
+        dropped_id: an id that becomes `pad_id`, as CLIPA's separator does; None for no such id.
     """
 
     context_length: int
@@ -50,9 +66,13 @@ class Tokenizer:
     unknown_id: int | None
     digest: str
     backend: Any = field(repr=False, compare=False)
+    cleaning: Cleaning = "none"
+    dropped_id: int | None = None
 
     @classmethod
-    def find(cls, folder: str | Path, context_length: int | None = None) -> "Tokenizer | None":
+    def find(
+        cls, folder: str | Path, context_length: int | None = None, *, rules: "TextRules | None" = None
+    ) -> "Tokenizer | None":
         """Load the tokenizer in a model folder, or return None where there is none.
 
         Read are `tokenizer.json`, else `vocab.json` with `merges.txt`, else OpenAI's
@@ -61,6 +81,7 @@ class Tokenizer:
         Args:
             folder: the model folder.
             context_length: what the text tower takes; None reads `model_max_length`.
+            rules: what the model's own configuration says about its text.
 
         Raises:
             WordlightError: a file is damaged, or the length is nowhere to be found.
@@ -68,7 +89,7 @@ class Tokenizer:
         from wordlight.clip.tokenizer_files import read_tokenizer_files
 
         source = read_tokenizer_files(Path(folder))
-        return None if source is None else cls.from_source(source, context_length)
+        return None if source is None else cls.from_source(source, context_length, rules=rules)
 
     @classmethod
     def from_folder(cls, folder: str | Path, context_length: int | None = None) -> "Tokenizer":
@@ -83,8 +104,15 @@ class Tokenizer:
         return tokenizer
 
     @classmethod
-    def from_source(cls, source: "TokenizerSource", context_length: int | None = None) -> "Tokenizer":
+    def from_source(
+        cls,
+        source: "TokenizerSource",
+        context_length: int | None = None,
+        *,
+        rules: "TextRules | None" = None,
+    ) -> "Tokenizer":
         """Make a tokenizer from files that were read."""
+        rules = rules or TextRules()
         length = context_length or source.context_length
         if length is None:
             raise WordlightError(
@@ -94,7 +122,11 @@ class Tokenizer:
         frame = source.backend.encode("").ids
         end_id = frame[-1] if frame else None
         pad_id = source.pad_id if source.pad_id is not None else end_id
-        return cls(length, pad_id or 0, end_id, source.unknown_id, source.digest, source.backend)
+        cleaning = rules.cleaning or source.cleaning
+        dropped = end_id if rules.drop_separator else None
+        return cls(
+            length, pad_id or 0, end_id, source.unknown_id, source.digest, source.backend, cleaning, dropped
+        )
 
     def __call__(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
         """Turn prompts into ids and mask, padded to `context_length`.
@@ -112,6 +144,8 @@ class Tokenizer:
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(rows):
             ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
+        if self.dropped_id is not None:
+            ids[ids == self.dropped_id] = self.pad_id
         return Tokens(ids, mask)
 
     def encode(
@@ -122,7 +156,7 @@ class Tokenizer:
         Raises:
             WordlightError: as in `__call__`.
         """
-        texts = _texts(prompts)
+        texts = [clean(text, self.cleaning) for text in _texts(prompts)]
         limit = self.context_length if limit is None else min(limit, self.context_length)
         encodings = self.backend.encode_batch(texts)
         if self.unknown_id is not None:

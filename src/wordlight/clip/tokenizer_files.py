@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 
+from wordlight.clip.text_cleaning import Cleaning
 from wordlight.errors import WordlightError
 
 START, END = "<|startoftext|>", "<|endoftext|>"
@@ -28,6 +29,7 @@ class TokenizerSource(NamedTuple):
         pad_id: the padding they name, if they name one.
         unknown_id: for a closed vocabulary, the id of unknown words.
         digest: a hash of everything above.
+        cleaning: what the class of the tokenizer does to a text first.
     """
 
     backend: tokenizers.Tokenizer
@@ -35,6 +37,7 @@ class TokenizerSource(NamedTuple):
     pad_id: int | None
     unknown_id: int | None
     digest: str
+    cleaning: Cleaning = "none"
 
 
 def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
@@ -55,7 +58,16 @@ def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
     unknown_id = _closed_unknown_id(backend)
     text = f"{length if known else None} {pad_id} {unknown_id} {backend.to_str()}"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return TokenizerSource(backend, length if known else None, pad_id, unknown_id, digest)
+    cleaning = _cleaning(folder, settings)
+    return TokenizerSource(backend, length if known else None, pad_id, unknown_id, digest, cleaning)
+
+
+def _cleaning(folder: Path, settings: dict[str, Any]) -> Cleaning:
+    kind = str(settings.get("tokenizer_class", "")).removesuffix("Fast")
+    if kind == "SiglipTokenizer":
+        return "siglip" if settings.get("do_lower_case", True) else "none"
+    bare = not (folder / "tokenizer.json").is_file() and not (folder / "vocab.json").is_file()
+    return "lower" if bare else "none"
 
 
 def _read_backend(folder: Path) -> tokenizers.Tokenizer | None:

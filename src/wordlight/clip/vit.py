@@ -17,9 +17,11 @@ from wordlight.clip.layers import (
     linear,
     transformer,
 )
+from wordlight.clip.pooling import init_pool, pooled_features
+from wordlight.typing import Pixels, TokenFeatures
 
 
-def patchify(pixels: Float[Array, "b height width 3"], patch_size: int) -> Float[Array, "b p i"]:
+def patchify(pixels: Pixels, patch_size: int) -> Float[Array, "b p i"]:
     """Cut images into flat square patches, row by row; features are ordered (row, column, channel).
 
     Pixels that do not fill a patch are dropped, as a strided convolution does.
@@ -32,37 +34,42 @@ def patchify(pixels: Float[Array, "b height width 3"], patch_size: int) -> Float
     return patches.swapaxes(2, 3).reshape(b, rows * columns, patch_size * patch_size * channels)
 
 
-def vit_tokens(
-    params: Params, pixels: Float[Array, "b height width 3"], config: VitConfig
-) -> Float[Array, "b n d"]:
+def vit_tokens(params: Params, pixels: Pixels, config: VitConfig) -> TokenFeatures:
     """Return the tokens after the last block, the class token first, before the final norm."""
-    patches = linear(params["patch"], patchify(pixels, config.patch_size))
-    first = jnp.broadcast_to(params["class_token"][None, None, :], (patches.shape[0], 1, patches.shape[2]))
-    tokens = jnp.concatenate([first, patches], axis=1) + params["positions"][None]
+    pixels = pixels.astype(params["patch"]["weight"].dtype)
+    tokens = linear(params["patch"], patchify(pixels, config.patch_size))
+    if config.class_token:
+        first = params["class_token"][None, None, :]
+        first = jnp.broadcast_to(first, (tokens.shape[0], 1, tokens.shape[2]))
+        tokens = jnp.concatenate([first, tokens], axis=1)
+    tokens = tokens + params["positions"][None]
     if config.pre_norm:
         tokens = layer_norm(params["norm_pre"], tokens, config.transformer.norm_epsilon)
     return transformer(params["blocks"], tokens, config.transformer)
 
 
-def vit_features(
-    params: Params, pixels: Float[Array, "b height width 3"], config: VitConfig
-) -> Float[Array, "b e"]:
+def vit_features(params: Params, pixels: Pixels, config: VitConfig) -> Float[Array, "b e"]:
     """Return projected, unnormalised image features of preprocessed pixels."""
-    pooled = vit_tokens(params, pixels, config)[:, 0]
-    return layer_norm(params["norm_post"], pooled, config.transformer.norm_epsilon) @ params["projection"]
+    features = pooled_features(params, vit_tokens(params, pixels, config), config)
+    return features @ params["projection"] if config.projection else features
 
 
 def init_vit(key: PRNGKeyArray, config: VitConfig, embed_dim: int) -> Params:
     """Return random weights of the tower."""
-    keys, d = jax.random.split(key, 5), config.transformer.width
+    keys, d = jax.random.split(key, 6), config.transformer.width
     patch = init_linear(keys[0], 3 * config.patch_size**2, d)
-    rows, columns = config.grid
-    params = {
+    last = embed_dim if config.pooling == "queries" else d
+    pool = init_pool(keys[5], config, embed_dim)
+    params: Params = {
         "patch": patch if config.patch_bias else {"weight": patch["weight"]},
-        "class_token": d**-0.5 * jax.random.normal(keys[1], (d,)),
-        "positions": d**-0.5 * jax.random.normal(keys[2], (1 + rows * columns, d)),
+        "positions": d**-0.5 * jax.random.normal(keys[2], (config.tokens, d)),
         "blocks": init_transformer(keys[3], config.transformer),
-        "norm_post": init_norm(d),
-        "projection": d**-0.5 * jax.random.normal(keys[4], (d, embed_dim)),
+        "norm_post": init_norm(last),
     }
-    return params | ({"norm_pre": init_norm(d)} if config.pre_norm else {})
+    if config.class_token:
+        params["class_token"] = d**-0.5 * jax.random.normal(keys[1], (d,))
+    if config.pre_norm:
+        params["norm_pre"] = init_norm(d)
+    if config.projection:
+        params["projection"] = d**-0.5 * jax.random.normal(keys[4], (last, embed_dim))
+    return params | ({"pool": pool} if pool else {})

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from wordlight.numerics import safe_normalize
+from wordlight.typing import Scalars, Vectors
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["pose", "focal"], meta_fields=["height", "width"])
@@ -29,7 +30,7 @@ class Camera:
     """
 
     pose: Float[Array, "*b 3 4"]
-    focal: Float[Array, "*b"]
+    focal: Scalars
     height: int
     width: int
 
@@ -38,7 +39,7 @@ class Camera:
         return replace(self, focal=self.focal * height / self.height, height=height, width=width)
 
 
-def look_at(position: Float[Array, "*b 3"], target: Float[Array, "*#b 3"]) -> Float[Array, "*b 3 4"]:
+def look_at(position: Vectors, target: Float[Array, "*#b 3"]) -> Float[Array, "*b 3 4"]:
     """Return the pose of a camera at `position` that looks at `target` with world +Z up.
 
     Straight above or below the target the up direction is undefined; +X then serves as the image's up.

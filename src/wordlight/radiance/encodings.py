@@ -8,12 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from wordlight.typing import Vectors
+
 # Multipliers of the spatial hash (Instant-NGP, arXiv 2201.05989, eq. 4).
 _HASH_PRIMES = (1, 2654435761, 805459861)
 _CORNERS = tuple(product((0, 1), repeat=3))
 
 
-def frequency_encoding(points: Float[Array, "*b 3"], frequencies: int) -> Float[Array, "*b encoded"]:
+def frequency_encoding(points: Vectors, frequencies: int) -> Float[Array, "*b encoded"]:
     """Return the points and sines and cosines of `2**k * pi * points` for k below `frequencies`.
 
     The result has `3 + 6 * frequencies` channels (NeRF, arXiv 2003.08934, eq. 4, with the points themselves
@@ -25,7 +27,7 @@ def frequency_encoding(points: Float[Array, "*b 3"], frequencies: int) -> Float[
     return jnp.concatenate([points, jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
 
-def spherical_harmonics(directions: Float[Array, "*b 3"], degree: int) -> Float[Array, "*b coefficients"]:
+def spherical_harmonics(directions: Vectors, degree: int) -> Float[Array, "*b coefficients"]:
     """Return the real spherical harmonics up to `degree` (0 to 3), `[..., (degree + 1)**2]`.
 
     Orthonormal on the unit sphere, ordered by degree l and then order m from -l to l, without the
@@ -77,7 +79,7 @@ def grid_entries(resolution: int, table_size: int) -> int:
 
 
 def grid_lookup(
-    table: Float[Array, "entries features"], points: Float[Array, "*b 3"], resolution: int
+    table: Float[Array, "entries features"], points: Vectors, resolution: int
 ) -> Float[Array, "*b features"]:
     """Return features interpolated trilinearly between the eight vertices around each point.
 

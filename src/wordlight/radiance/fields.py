@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Key
 from wordlight.numerics import safe_normalize, truncated_exp
 from wordlight.radiance.encodings import frequency_encoding, spherical_harmonics
 from wordlight.radiance.mlp import Linear, apply_mlp, init_mlp
+from wordlight.typing import Scalars, Vectors
 
 
 class FieldSample(NamedTuple):
@@ -25,17 +26,15 @@ class FieldSample(NamedTuple):
         colours: `[..., 3]`, in [0, 1].
     """
 
-    densities: Float[Array, "*b"]
-    colours: Float[Array, "*b 3"]
+    densities: Scalars
+    colours: Vectors
 
 
 @runtime_checkable
 class Field(Protocol):
     """A callable from points and unit view directions, both `[..., 3]`, to densities and colours."""
 
-    def __call__(
-        self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"], /
-    ) -> tuple[Float[Array, "*b"], Float[Array, "*b 3"]]:
+    def __call__(self, points: Vectors, directions: Vectors, /) -> tuple[Scalars, Vectors]:
         """Return densities `[...]`, at least 0, and colours `[..., 3]`; a `FieldSample` is such a pair."""
         ...
 
@@ -77,24 +76,20 @@ class DensityConfig:
             )
 
 
-def density(
-    raw: Float[Array, "*b"], points: Float[Array, "*b 3"], config: DensityConfig
-) -> Float[Array, "*b"]:
+def density(raw: Scalars, points: Vectors, config: DensityConfig) -> Scalars:
     """Return densities from raw numbers at `points`, zero outside the cube `|x| <= 1`."""
     activate = jax.nn.softplus if config.activation == "softplus" else truncated_exp
     inside = jnp.all(jnp.abs(points) <= 1.0, axis=-1)
     return jnp.where(inside, config.scale * activate(raw + config.bias + blob(points, config)), 0.0)
 
 
-def blob(points: Float[Array, "*b 3"], config: DensityConfig) -> Float[Array, "*b"]:
+def blob(points: Vectors, config: DensityConfig) -> Scalars:
     """Return what is added to the raw density about the origin; beyond the cube the value at its border."""
     square = jnp.sum(jnp.clip(points, -1.0, 1.0) ** 2, axis=-1)
     return config.blob_strength * jnp.exp(-square / (2 * config.blob_radius**2))
 
 
-def density_normals(
-    field: Field, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]
-) -> Float[Array, "*b 3"]:
+def density_normals(field: Field, points: Vectors, directions: Vectors) -> Vectors:
     """Return unit normals, the directions in which density falls fastest; zero where it is constant.
 
     The negative normalised gradient of the density (Ref-NeRF, arXiv 2112.03907, eq. 3), by differentiating
@@ -147,7 +142,7 @@ class MlpField:
         seen = direction_channels(config.direction_degree)
         return cls(layers, init_mlp(head, width + seen, (width // 2,), 3), config)
 
-    def __call__(self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]) -> FieldSample:
+    def __call__(self, points: Vectors, directions: Vectors) -> FieldSample:
         """Return densities and colours at `points`, seen along `directions`."""
         encoded = frequency_encoding(points, self.config.frequencies)
         raw = apply_mlp(self.layers, encoded, skip=self.config.skip)
@@ -162,7 +157,7 @@ def direction_channels(degree: int) -> int:
 
 
 def with_directions(
-    features: Float[Array, "*b features"], directions: Float[Array, "*b 3"], degree: int
+    features: Float[Array, "*b features"], directions: Vectors, degree: int
 ) -> Float[Array, "*b joined"]:
     """Return features followed by the spherical harmonics of the view direction; unchanged for degree 0."""
     if not degree:

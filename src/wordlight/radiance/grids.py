@@ -16,6 +16,7 @@ from wordlight.radiance.fields import (
     with_directions,
 )
 from wordlight.radiance.mlp import Linear, apply_mlp, init_mlp
+from wordlight.typing import Vectors
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class VoxelField:
         """Return a grey field with a little noise."""
         return cls(config.noise * jax.random.normal(key, (*[config.resolution] * 3, 4)), config)
 
-    def __call__(self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]) -> FieldSample:
+    def __call__(self, points: Vectors, directions: Vectors) -> FieldSample:
         """Return densities and colours at `points`; the colour is the same from all sides."""
         raw = stored(grid_lookup(self.values.reshape(-1, 4), points, self.config.resolution))
         return FieldSample(density(raw[..., 0], points, self.config.density), jax.nn.sigmoid(raw[..., 1:]))
@@ -151,7 +152,7 @@ class GridField:
         inputs = config.features * len(tables) + direction_channels(config.direction_degree)
         return cls(tuple(tables), init_mlp(last, inputs, config.hidden, 4), config)
 
-    def __call__(self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]) -> FieldSample:
+    def __call__(self, points: Vectors, directions: Vectors) -> FieldSample:
         """Return densities and colours at `points`, seen along `directions`.
 
         With a `direction_degree` the density depends on the direction as well.

@@ -13,6 +13,7 @@ from wordlight.numerics import safe_normalize
 from wordlight.radiance.encodings import grid_lookup
 from wordlight.radiance.fields import FieldSample, blob, density
 from wordlight.radiance.grids import VoxelField, stored
+from wordlight.typing import Vectors
 
 # Passes over the raw density before its slope is taken: light shows shapes, not the grid's grain.
 SMOOTHING = 2
@@ -34,7 +35,7 @@ class LitField:
     lamp: Float[Array, "3"]
     ambient: Float[Array, ""]
 
-    def __call__(self, points: Float[Array, "*b 3"], directions: Float[Array, "*b 3"]) -> FieldSample:
+    def __call__(self, points: Vectors, directions: Vectors) -> FieldSample:
         """Return densities and lit colours; shading is found at the vertices and interpolated."""
         config, values = self.voxels.config, self.voxels.values
         grid = jnp.concatenate([values, self.vertex_light()[..., None]], axis=-1)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from wordlight.numerics import safe_divide, safe_normalize
 from wordlight.radiance.cameras import Camera
+from wordlight.typing import Scalars, Vectors
 
 # Below this slope a ray is parallel to a face: it drifts by a millionth of the distance travelled, and the
 # gradient of its crossing, 1 / slope**2, stays far from overflow.
@@ -30,8 +31,8 @@ class Rays:
         directions: unit vectors, `[..., 3]`, world axes.
     """
 
-    origins: Float[Array, "*b 3"]
-    directions: Float[Array, "*b 3"]
+    origins: Vectors
+    directions: Vectors
 
     def at(self, distances: Float[Array, "*b samples"]) -> Float[Array, "*b samples 3"]:
         """Return the points at `distances` along each ray."""
@@ -56,7 +57,7 @@ def camera_rays(camera: Camera) -> Rays:
     return Rays(origins, safe_normalize(directions))
 
 
-def intersect_box(rays: Rays, *, half_extent: float = 1.0) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+def intersect_box(rays: Rays, *, half_extent: float = 1.0) -> tuple[Scalars, Scalars]:
     """Return the distances `(near, far)` between which each ray is inside the cube `|x| <= half_extent`.
 
     Both are finite with `0 <= near < far` for every ray (slab method, Kay and Kajiya 1986). An origin inside
@@ -85,7 +86,7 @@ def _slabs(rays: Rays, half_extent: float, parallel: Array) -> tuple[Array, Arra
 
 
 def stratified_distances(
-    key: Key[Array, ""] | None, near: Float[Array, "*b"], far: Float[Array, "*b"], samples: int
+    key: Key[Array, ""] | None, near: Scalars, far: Scalars, samples: int
 ) -> Float[Array, "*b samples"]:
     """Return one distance in each of `samples` equal parts of every interval, in increasing order.
 
@@ -95,7 +96,7 @@ def stratified_distances(
 
 
 def segment_edges(
-    distances: Float[Array, "*b samples"], near: Float[Array, "*b"], far: Float[Array, "*b"]
+    distances: Float[Array, "*b samples"], near: Scalars, far: Scalars
 ) -> Float[Array, "*b edges"]:
     """Return the `samples + 1` borders of the segments that sorted `distances` stand for.
 

@@ -5,11 +5,10 @@ from jaxtyping import Array, ArrayLike, Float
 
 from wordlight.numerics import safe_log
 from wordlight.radiance.volume import exclusive_sum
+from wordlight.typing import Scalars, Vectors
 
 
-def opacity_target(
-    opacity: Float[Array, "*b height width"], transmittance: Float[ArrayLike, ""]
-) -> Float[Array, "*b"]:
+def opacity_target(opacity: Float[Array, "*b height width"], transmittance: Float[ArrayLike, ""]) -> Scalars:
     """Return minus the mean transmittance of each image, as long as it is below the target `transmittance`.
 
     `-min(target, mean(1 - opacity))` (Dream Fields, arXiv 2112.01455, eq. 5): minimising it empties the view
@@ -29,7 +28,7 @@ def annealed(step: ArrayLike, *, start: float = 0.5, end: float = 0.9, steps: in
     return start + (end - start) * fraction
 
 
-def distortion(weights: Float[Array, "*b samples"], edges: Float[Array, "*b edges"]) -> Float[Array, "*b"]:
+def distortion(weights: Float[Array, "*b samples"], edges: Float[Array, "*b edges"]) -> Scalars:
     """Return how far the weights of each ray are spread (mip-NeRF 360, arXiv 2111.12077, eq. 15).
 
     `sum_ij w_i w_j |m_i - m_j| + 1/3 sum_i w_i**2 d_i`, with segment middles m and lengths d in scene units.
@@ -70,8 +69,8 @@ def roughness(grid: Float[Array, "x y z channels"]) -> Float[Array, ""]:
 def orientation(
     weights: Float[Array, "*b samples"],
     normals: Float[Array, "*b samples 3"],
-    directions: Float[Array, "*b 3"],
-) -> Float[Array, "*b"]:
+    directions: Vectors,
+) -> Scalars:
     """Return how much visible surface faces away from the camera (Ref-NeRF, arXiv 2112.03907, eq. 11).
 
     `sum_i w_i max(0, n_i . d)**2` with the ray's direction d, pointing away from the camera.
@@ -80,7 +79,7 @@ def orientation(
     return jnp.sum(weights * facing_away**2, axis=-1)
 
 
-def half_opacity(opacity: Float[Array, "*b"]) -> Float[Array, "*b"]:
+def half_opacity(opacity: Scalars) -> Scalars:
     """Return the binary entropy of each opacity in bits: 0 where clear or solid, 1 where half opaque.
 
     `-o log2(o) - (1 - o) log2(1 - o)`; logarithms are cut at 1e-6, so the gradient is at most about 20.

@@ -23,6 +23,7 @@ from wordlight.radiance.rays import (
     stratified_distances,
 )
 from wordlight.radiance.volume import composite, volume_weights
+from wordlight.typing import Scalars, Vectors
 
 
 @jax.tree_util.register_dataclass
@@ -55,10 +56,10 @@ class Rendering:
         samples: what `wordlight.radiance.regularizers` need; None in whole images.
     """
 
-    colour: Float[Array, "*b 3"]
-    depth: Float[Array, "*b"]
-    opacity: Float[Array, "*b"]
-    normals: Float[Array, "*b 3"] | None = None
+    colour: Vectors
+    depth: Scalars
+    opacity: Scalars
+    normals: Vectors | None = None
     samples: Samples | None = None
 
 
@@ -221,7 +222,7 @@ def shade(
     light: ArrayLike | tuple[float, float, float] = (0.4, 0.3, 0.87),
     ambient: float = 0.35,
     background: ArrayLike = 1.0,
-) -> Float[Array, "*b 3"]:
+) -> Vectors:
     """Return the shape without its texture: grey under one lamp, `[..., 3]` in [0, 1].
 
     Half-Lambert shading of the mean normal, `ambient + (1 - ambient) * ((1 + n . l) / 2)**2`, over

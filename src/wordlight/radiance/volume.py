@@ -13,6 +13,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from wordlight.typing import Scalars, Vectors
+
 # Beyond this optical depth float32 transmittance is zero; the bound keeps sums finite for any float32
 # density.
 _OPAQUE = 1e4
@@ -29,9 +31,9 @@ class Composite(NamedTuple):
         opacity: `[...]`, in [0, 1].
     """
 
-    colour: Float[Array, "*b 3"]
-    depth: Float[Array, "*b"]
-    opacity: Float[Array, "*b"]
+    colour: Vectors
+    depth: Scalars
+    opacity: Scalars
 
 
 def volume_weights(
@@ -61,7 +63,7 @@ def composite(
     weights: Float[Array, "*b samples"],
     colours: Float[Array, "*b samples 3"],
     distances: Float[Array, "*b samples"],
-    far: Float[Array, "*b"],
+    far: Scalars,
 ) -> Composite:
     """Return colour, depth and opacity of each ray from the weights of its samples.
 

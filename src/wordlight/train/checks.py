@@ -21,6 +21,11 @@ def check_config(config: RunConfig) -> None:
             "comes from "
             'an unset variable. Say what the object should be, for example "a yellow bulldozer".'
         )
+    if not config.models or not all(name.strip() for name in config.models):
+        raise WordlightError(
+            f"The run has no guide: {config.models}. A name is missing or empty. Name at least one model, for "
+            'example "demo".'
+        )
     rules = (*_sizes(config), *_places(config), *_rates(config))
     wrong = [f"{name} {value} (it has to be {rule})" for name, value, holds, rule in rules if not holds]
     if wrong:

@@ -81,7 +81,7 @@ class RunConfig:
 
     Attributes:
         prompt: what the object should be.
-        model: name or folder of the guide.
+        models: names or folders of the guides, which see every image together.
         negatives: texts to push away from; None lets the guide's own world decide.
         seed: of everything random.
         steps: optimiser steps.
@@ -97,7 +97,7 @@ class RunConfig:
     """
 
     prompt: str
-    model: str = "demo"
+    models: tuple[str, ...] = ("demo",)
     negatives: tuple[str, ...] | None = None
     seed: int = 0
     steps: int = 300

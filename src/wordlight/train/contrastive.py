@@ -18,6 +18,7 @@ from wordlight.clip.resnet import batch_norm, resnet_features
 from wordlight.clip.text import text_features
 from wordlight.clip.vit import vit_features
 from wordlight.numerics import safe_normalize
+from wordlight.typing import Pixels
 
 MAX_LOG_SCALE = 4.6051702  # log(100), the limit CLIP keeps (arXiv 2103.00020, section 2.5)
 
@@ -46,14 +47,12 @@ class Batch(NamedTuple):
         truth: `[b, n]`, zero where a caption is not true of an image, else how much it counts.
     """
 
-    pixels: Float[Array, "b height width 3"]
+    pixels: Pixels
     ids: Int[Array, "n length"]
     truth: Float[Array, "b n"]
 
 
-def training_image_features(
-    params: Params, pixels: Float[Array, "b height width 3"], config: ClipConfig
-) -> Float[Array, "b e"]:
+def training_image_features(params: Params, pixels: Pixels, config: ClipConfig) -> Float[Array, "b e"]:
     """Return unnormalised image features; batch norm uses the batch's own statistics."""
     if isinstance(config.vision, ResNetConfig):
         return resnet_features(params, pixels, config.vision, norm=batch_norm)

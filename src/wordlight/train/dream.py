@@ -14,11 +14,11 @@ from rich.console import Console
 
 from wordlight.clip.load import load
 from wordlight.errors import WordlightError
-from wordlight.guidance import Guidance
+from wordlight.guidance import members
 from wordlight.train import run_file
 from wordlight.train.checks import check_config
 from wordlight.train.config import RunConfig
-from wordlight.train.guide import make_guidance
+from wordlight.train.guide import Guide, make_guide
 from wordlight.train.health import TrainingDivergedError
 from wordlight.train.loop import Outcome, Status, interruptible, train
 from wordlight.train.pictures import finished
@@ -113,9 +113,10 @@ def dream(
     folder = output or default_folder(config)
     check_folder(folder, overwrite=overwrite)
     start = time.monotonic()
-    guidance = make_guidance(load(config.model), config)
+    guidance = make_guide([load(name) for name in config.models], config)
+    first, _ = members(guidance)[0]
     mesh = make_mesh(config.views)
-    summary = Summary(config, guidance.config.loss, len(guidance.negative_embeds), mesh.size)
+    summary = Summary(config, first.config.loss, len(first.negative_embeds), mesh.size)
     summary.seconds["load"] = time.monotonic() - start
     prepare_folder(folder)
     _write(folder, summary)
@@ -154,9 +155,7 @@ def _take_in(summary: Summary, outcome: Outcome) -> None:
     summary.warnings += outcome.health.warnings
 
 
-def _finish(
-    folder: Path, summary: Summary, outcome: Outcome, guidance: Guidance, results: ResultConfig
-) -> None:
+def _finish(folder: Path, summary: Summary, outcome: Outcome, guidance: Guide, results: ResultConfig) -> None:
     """Write results and scores; `run.json` last, so that its status tells that all others are there."""
     voxels, cameras = finished(outcome.state.field), summary.config.cameras
     with _timed(summary, "export"):

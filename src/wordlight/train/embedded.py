@@ -81,12 +81,22 @@ def vit(width: int, layers: int) -> VitConfig:
 RECIPES = (
     Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=5000, radius=6.0),
     Recipe(
+        "demo-resnet",
+        ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8),
+        seed=4,
+        table_seed=1,
+        views=1000,
+        steps=2500,
+        batch=96,
+        radius=6.0,
+    ),
+    Recipe(
         "judge-resnet",
         ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8),
         seed=2,
         table_seed=3,
         views=800,
-        steps=5000,
+        steps=2500,
         batch=96,
     ),
     Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=4000),

@@ -1,11 +1,28 @@
 """From a run's prompt to its guidance: which texts it is held against, and with which loss."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wordlight.clip.model import ClipModel
 from wordlight.data.world.captions import VOCABULARY, contrast_captions
-from wordlight.guidance import Guidance
+from wordlight.errors import WordlightError
+from wordlight.guidance import Guidance, GuidanceEnsemble
 from wordlight.train.config import RunConfig
+
+Guide = Guidance | GuidanceEnsemble
+
+
+def make_guide(models: Sequence[ClipModel], config: RunConfig) -> Guide:
+    """Embed the run's prompt for every model; several of them are one guide, each with an equal say.
+
+    Raises:
+        WordlightError: as `make_guidance` does for one of them.
+    """
+    guidances = [make_guidance(model, config) for model in models]
+    if len(guidances) == 1:
+        return guidances[0]
+    shares = [1 / len(guidances)] * len(guidances)
+    return GuidanceEnsemble.from_guidances(guidances, weights=shares)
 
 
 def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
@@ -20,9 +37,13 @@ def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
     """
     negatives = contrast_texts(model, config)
     loss = config.guidance.loss
-    if negatives:
-        loss = "softmax"
-    elif loss == "softmax":
+    if loss == "directional":
+        raise WordlightError(
+            "A run was configured with the directional loss. It compares a change of the image with a change "
+            "of the text, and an object that is made from nothing has no source. Use softmax, sigmoid, cosine "
+            "or spherical."
+        )
+    if loss == "softmax" and not negatives:
         loss = "cosine"
     guidance = replace(config.guidance, loss=loss)
     return Guidance.from_prompts(model, config.prompt, negatives=negatives, config=guidance)

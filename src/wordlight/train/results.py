@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from wordlight.errors import WordlightError
 from wordlight.export import (
@@ -18,11 +19,12 @@ from wordlight.export import (
     save_png,
     write_video,
 )
-from wordlight.guidance import Guidance
+from wordlight.guidance import Guidance, members
 from wordlight.radiance.cameras import Camera
 from wordlight.radiance.grids import VoxelField
 from wordlight.radiance.lighting import LitField
 from wordlight.train.config import CameraConfig
+from wordlight.train.guide import Guide
 from wordlight.train.pictures import held_out_cameras, render_views, ring
 from wordlight.train.sharding import gather
 
@@ -111,19 +113,25 @@ def write_mesh(path: Path, field: VoxelField, config: ResultConfig) -> list[str]
     return []
 
 
-def held_out_scores(field: LitField, cameras: CameraConfig, guidance: Guidance) -> dict[str, float]:
+def held_out_scores(field: LitField, cameras: CameraConfig, guide: Guide) -> dict[str, float]:
     """Return how the guide sees the object from views that training never drew.
 
     Returns:
         `similarity`: mean cosine with the prompt; `best_other`: mean of each view's highest cosine with a
         text it is held against; `wins`: share of views nearer to the prompt than to all of those; `opacity`:
         mean share of the view that is covered. The middle two are missing where there are no such texts.
+        Each is the mean over the models of the guide.
     """
-    guidance = gather(guidance)
     seen = render_views(field, held_out_cameras(cameras, size=cameras.size), samples=cameras.samples)
-    embeds = jax.jit(lambda model, images: model.encode_image(images))(guidance.model, seen.colour)
+    scores = [_seen_by(member, seen.colour) for member, _ in members(gather(guide))]
+    means = {name: sum(one[name] for one in scores) / len(scores) for name in scores[0]}
+    return means | {"opacity": float(jnp.mean(seen.opacity))}
+
+
+def _seen_by(guidance: Guidance, images: Float[Array, "views height width 3"]) -> dict[str, float]:
+    embeds = jax.jit(lambda model, images: model.encode_image(images))(guidance.model, images)
     wanted = embeds @ guidance.text_embeds.T @ guidance.weights
-    scores = {"similarity": float(jnp.mean(wanted)), "opacity": float(jnp.mean(seen.opacity))}
+    scores = {"similarity": float(jnp.mean(wanted))}
     if not len(guidance.negative_embeds):
         return scores
     others = jnp.max(embeds @ guidance.negative_embeds.T, axis=-1)

@@ -13,7 +13,6 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from wordlight.augment import random_background
-from wordlight.guidance import Guidance
 from wordlight.radiance.cameras import Camera, orbit
 from wordlight.radiance.fields import density
 from wordlight.radiance.grids import VoxelField
@@ -29,6 +28,7 @@ from wordlight.radiance.regularizers import (
 )
 from wordlight.radiance.render import Rendering, render_rays
 from wordlight.train.config import CameraConfig, PenaltyConfig, RunConfig
+from wordlight.train.guide import Guide
 from wordlight.train.state import RunMetrics, RunState, make_optimizer
 
 
@@ -73,7 +73,7 @@ def _elevations(key: PRNGKeyArray, config: CameraConfig, count: int) -> Float[Ar
 
 @partial(jax.jit, static_argnames="config", donate_argnames="state")
 def train_step(
-    state: RunState, guidance: Guidance, views: Views, *, config: RunConfig
+    state: RunState, guidance: Guide, views: Views, *, config: RunConfig
 ) -> tuple[RunState, RunMetrics]:
     """Take one step; a step whose loss or gradient is not finite leaves the field as it was and is
     counted."""
@@ -97,7 +97,7 @@ def train_step(
 
 
 def run_loss(
-    field: PyramidField, guidance: Guidance, views: Views, step: Array, config: RunConfig
+    field: PyramidField, guidance: Guide, views: Views, step: Array, config: RunConfig
 ) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, ""]]]:
     """Return the guidance loss plus the penalties, and (similarity, opacity)."""
     voxels = field.voxels()
@@ -108,7 +108,7 @@ def run_loss(
 
 
 def _look(
-    field: VoxelField, guidance: Guidance, config: RunConfig, camera: Camera, key: PRNGKeyArray
+    field: VoxelField, guidance: Guide, config: RunConfig, camera: Camera, key: PRNGKeyArray
 ) -> tuple[Float[Array, ""], Float[Array, ""], Rendering]:
     """Render one view before a random background and let the guide look at it."""
     ray_key, lamp_key, background_key, guidance_key = jax.random.split(key, 4)

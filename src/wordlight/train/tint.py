@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from wordlight.guidance import Guidance
+from wordlight.guidance import members
 from wordlight.radiance.cameras import orbit
 from wordlight.radiance.pyramid import PyramidField
 from wordlight.radiance.rays import camera_rays
 from wordlight.radiance.render import render_rays
 from wordlight.train.config import RunConfig
+from wordlight.train.guide import Guide
 
 LEVELS = (0.05, 0.5, 0.95)
 SIZE = 32
@@ -25,10 +26,10 @@ BACKGROUND = 0.5
 
 
 @partial(jax.jit, static_argnames="config")
-def tinted(field: PyramidField, guidance: Guidance, *, config: RunConfig) -> PyramidField:
+def tinted(field: PyramidField, guide: Guide, *, config: RunConfig) -> PyramidField:
     """Return the field with its coarsest raw colours moved to the palette's best colour."""
     palette = jnp.asarray(list(itertools.product(LEVELS, repeat=3)), jnp.float32)
-    scores = tint_scores(field, guidance, palette, config)
+    scores = tint_scores(field, guide, palette, config)
     best = palette[jnp.argmax(scores)]
     offset = jnp.concatenate([jnp.zeros(1), jnp.log(best) - jnp.log1p(-best)])
     first, *rest = field.levels
@@ -36,7 +37,7 @@ def tinted(field: PyramidField, guidance: Guidance, *, config: RunConfig) -> Pyr
 
 
 def tint_scores(
-    field: PyramidField, guidance: Guidance, palette: Float[Array, "n 3"], config: RunConfig
+    field: PyramidField, guide: Guide, palette: Float[Array, "n 3"], config: RunConfig
 ) -> Float[Array, "n"]:
     """Return the cosine with the prompts of the first shape, painted in each colour of the palette."""
     cameras = config.cameras
@@ -52,4 +53,8 @@ def tint_scores(
         None, ..., None
     ]
     images = opacity * palette[:, None, None, :] + (1 - opacity) * BACKGROUND
-    return guidance.model.encode_image(images) @ guidance.text_embeds.T @ guidance.weights
+    scores = [
+        share * (member.model.encode_image(images) @ member.text_embeds.T @ member.weights)
+        for member, share in members(guide)
+    ]
+    return jnp.sum(jnp.stack(scores), axis=0)

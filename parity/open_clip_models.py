@@ -1,0 +1,196 @@
+"""Every configuration that open_clip lists, cut to two layers: `python -m parity.open_clip_models`.
+
+open_clip writes each with random weights, Wordlight reads them, and embeddings, logits and the gradient of a
+logit at the pixels are compared; or Wordlight refuses it by name. `--docs FILE` writes the table. Widths,
+heads, image size, activation and pooling are the configuration's own; its depth and vocabulary are cut.
+"""
+
+import argparse
+import copy
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import jax
+import open_clip
+import timm
+import torch
+from open_clip.coca_model import CoCa
+
+from parity.tower_cases import OUTPUTS, inputs, ours, randomise, relative_error
+from wordlight.clip.config import ClipConfig, ResNetConfig, VitConfig
+from wordlight.clip.config_open_clip import open_clip_config
+from wordlight.clip.image_spec import ImageSpec
+from wordlight.clip.layout_open_clip import open_clip_layout
+from wordlight.clip.model import ClipModel, init_params
+from wordlight.clip.weights import read_params
+from wordlight.errors import WordlightError
+
+LAYERS = 2
+VOCABULARY = 2000
+LIMIT = 1e-5
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one configuration: a relative error, or the reason it was refused for."""
+
+    name: str
+    family: str
+    error: float | None
+    reason: str = ""
+
+
+def family(config: Json) -> str:
+    """Return what kind of towers a configuration asks for."""
+    vision, text = config["vision_cfg"], config["text_cfg"]
+    if text.get("hf_model_name") is not None:
+        return "text tower of transformers"
+    if "multimodal_cfg" in config:
+        return "CoCa"
+    name = vision.get("timm_model_name")
+    if name is None:
+        return "ResNet" if isinstance(vision.get("layers"), list) else "ViT"
+    return "SigLIP" if "siglip" in name else f"timm {name.split('_')[0]}"
+
+
+def cut(config: Json) -> Json:
+    """Return a configuration of few layers and words."""
+    config = copy.deepcopy(config)
+    vision, text = config["vision_cfg"], config["text_cfg"]
+    if isinstance(vision.get("layers"), list):
+        vision["layers"] = [1, 1, 1, 1]
+    elif not vision.get("timm_model_name"):
+        vision["layers"] = LAYERS
+    text |= {"layers": LAYERS, "vocab_size": VOCABULARY}
+    if "multimodal_cfg" in config:
+        config["multimodal_cfg"] |= {"layers": 1, "vocab_size": VOCABULARY}
+    return config
+
+
+@contextmanager
+def shallow_timm() -> Iterator[None]:
+    """Let timm build its towers with few layers."""
+    with mock.patch.object(timm, "create_model", partial(timm.create_model, depth=LAYERS)):
+        yield
+
+
+def write(config: Json, folder: Path) -> torch.nn.Module:
+    """Let open_clip make a model of random weights and write it."""
+    kind: Any = open_clip.CustomTextCLIP if config.get("custom_text") else open_clip.CLIP
+    kind = CoCa if "multimodal_cfg" in config else kind
+    arguments = {k: v for k, v in config.items() if k != "custom_text"}
+    with shallow_timm():
+        model = randomise(kind(**arguments))
+    import safetensors.torch
+
+    safetensors.torch.save_file(model.state_dict(), folder / "open_clip_model.safetensors")
+    return model
+
+
+def read(config: Json, folder: Path) -> ClipModel:
+    """Let Wordlight read it; a name of timm says nothing of layers, so they are cut here."""
+    described = open_clip_config({"model_cfg": config})
+    described = replace(described, vision=_shallow(described))
+    prefix = "text." if config.get("custom_text") else ""
+    expected = jax.eval_shape(lambda: init_params(jax.random.key(0), described))
+    files = [folder / "open_clip_model.safetensors"]
+    layout = open_clip_layout(described, text_prefix=prefix)
+    params = read_params(files, layout, expected, unused=("text_decoder.",))
+    return ClipModel(params, described, ImageSpec(described.vision.image_size))
+
+
+def _shallow(config: ClipConfig) -> VitConfig | ResNetConfig:
+    vision = config.vision
+    if isinstance(vision, ResNetConfig):
+        return vision
+    return replace(vision, transformer=replace(vision.transformer, layers=LAYERS))
+
+
+def reference(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what open_clip computes, in float64, rounded to float32."""
+    model = model.double()
+    pixels = torch.tensor(given["pixels"]).double().permute(0, 3, 1, 2).requires_grad_()
+    image_embeds = model.encode_image(pixels, normalize=True)
+    text_embeds = model.encode_text(torch.tensor(given["ids"]).long(), normalize=True)
+    logits = model.logit_scale.exp() * image_embeds @ text_embeds.T
+    logits = logits if getattr(model, "logit_bias", None) is None else logits + model.logit_bias
+    logits[0, 0].backward()
+    assert pixels.grad is not None
+    values = (image_embeds, text_embeds, logits, pixels.grad.permute(0, 2, 3, 1))
+    return {name: value.detach().float().numpy() for name, value in zip(OUTPUTS, values, strict=True)}
+
+
+def check(name: str) -> Outcome:
+    """Compare one configuration, or let it be refused."""
+    config = cut(open_clip.get_model_config(name))
+    kind = family(config)
+    try:
+        open_clip_config({"model_cfg": config})
+    except WordlightError as error:
+        return Outcome(name, kind, None, str(error).split(". ")[0])
+    with tempfile.TemporaryDirectory() as folder:
+        model = write(config, Path(folder))
+        loaded = read(config, Path(folder))
+        given = inputs(loaded)
+        expected, values = reference(model, given), ours(loaded, given)
+    return Outcome(name, kind, max(relative_error(values[key], expected[key]) for key in OUTPUTS))
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return the outcomes as Markdown: a summary, then a row for each configuration."""
+    families = sorted({o.family for o in outcomes})
+    lines = ["| family | configurations | agree | refused by name |", "|---|---|---|---|"]
+    for kind in families:
+        rows = [o for o in outcomes if o.family == kind]
+        agree = sum(o.error is not None and o.error <= LIMIT for o in rows)
+        lines.append(f"| {kind} | {len(rows)} | {agree} | {sum(o.error is None for o in rows)} |")
+    agree = sum(o.error is not None and o.error <= LIMIT for o in outcomes)
+    refused = sum(o.error is None for o in outcomes)
+    lines += [f"| all | {len(outcomes)} | {agree} | {refused} |", ""]
+    lines += ["| configuration | family | largest relative error |", "|---|---|---|"]
+    for o in outcomes:
+        lines.append(f"| {o.name} | {o.family} | {'refused' if o.error is None else f'{o.error:.1e}'} |")
+    return "\n".join(lines)
+
+
+def page(outcomes: list[Outcome]) -> str:
+    """Return the page of the docs."""
+    return f"""# OpenCLIP's configurations
+
+`python -m parity.open_clip_models --docs docs/open_clip.md` cuts every configuration that open_clip
+{open_clip.__version__} lists to {LAYERS} layers (one block a stage for a ResNet) and {VOCABULARY} words, lets
+open_clip write it with random weights, and reads it with Wordlight. The error is the largest of image and
+text embeddings, logits and the gradient of a logit at the pixels: the norm of the difference from open_clip
+in float64, over the norm. It must be below {LIMIT:.0e}. Configurations that are not done are refused by the
+name of the entry.
+
+{table(outcomes)}
+"""
+
+
+def main() -> int:
+    """Check all configurations, print the table, and return 1 where one disagrees."""
+    parser = argparse.ArgumentParser(prog="python -m parity.open_clip_models", description=__doc__)
+    parser.add_argument("--docs", type=Path, help="write the page of the docs here")
+    parser.add_argument("--only", default="", help="only configurations whose name holds this text")
+    options = parser.parse_args()
+    outcomes = []
+    for name in (n for n in open_clip.list_models() if options.only in n):
+        outcome = check(name)
+        shown = outcome.reason if outcome.error is None else f"{outcome.error:.1e}"
+        print(f"{name} ({outcome.family}): {shown}", flush=True)
+        outcomes.append(outcome)
+    if options.docs:
+        options.docs.write_text(page(outcomes), encoding="utf-8")
+    return int(any(o.error is not None and not o.error <= LIMIT for o in outcomes))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
