@@ -10,7 +10,7 @@ import math
 from rich.console import Console
 from rich.table import Table
 
-from parity import golden, preprocess_cases, program_cases, text_cases, tower_cases
+from parity import golden, preprocess_cases, program_cases, size_cases, text_cases, tower_cases
 
 Results = dict[str, tuple[float, float]]
 
@@ -34,6 +34,7 @@ def compare() -> Results:
         **preprocess_cases.check_live(),
         **text_cases.check_live(),
         **tower_cases.check_live(),
+        **size_cases.check_live(),
         **program_cases.check_live(),
         **golden.check(),
     }

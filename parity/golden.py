@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from parity import preprocess_cases, text_cases, tower_cases
+from parity import preprocess_cases, size_cases, text_cases, tower_cases
 
 PIXEL_LIMIT = 1e-5  # of a normalised pixel, between two machines
 
@@ -14,6 +14,7 @@ def remake() -> None:
     preprocess_cases.write_golden()
     text_cases.write_golden()
     tower_cases.write_golden()
+    size_cases.write_golden()
 
 
 def check() -> dict[str, tuple[float, float]]:
@@ -22,6 +23,7 @@ def check() -> dict[str, tuple[float, float]]:
         "golden/preprocess": (_preprocess_error(), PIXEL_LIMIT),
         "golden/text": (_text_error(), 0.0),
         **tower_cases.check_golden(),
+        **size_cases.check_golden(),
     }
 
 

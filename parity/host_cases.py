@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+from transformers.utils import logging
 
 from wordlight import host
 from wordlight.clip.load import load
@@ -32,6 +34,7 @@ class Sketch(torch.nn.Module):
         self.head = torch.nn.Linear(128, 5)
 
     def forward(self, image: torch.Tensor, shift: torch.Tensor, unused: torch.Tensor) -> dict[str, Any]:
+        """Return logits, a pair and the class of `[..., 3, 16, 16]`."""
         image.mul_(0.5).add_(shift)
         hidden = torch.nn.functional.gelu(self.cut(image)).flatten(-3)
         logits = self.head(hidden)
@@ -74,7 +77,7 @@ def check_module() -> Iterator[tuple[str, Result]]:
         yield f"host/{name}", (worst(got, [*alone[0], np.zeros(())]), SAME)
     for method in ("sequential", "broadcast_all"):
         mapped = jax.jit(
-            jax.vmap(lambda x, s, f=host.torch(one_or_many, vmap_method=method): ours(x, s, f), (0, None))
+            jax.vmap(partial(ours, network=host.torch(one_or_many, vmap_method=method)), (0, None))
         )
         yield f"host/vmap {method}", (worst(mapped(IMAGES, shift), [*stacked, np.zeros(3)]), SAME)
 
@@ -142,6 +145,7 @@ def is_refused(call: Callable[[], Any], text: str) -> bool:
 
 def check_clip() -> Iterator[tuple[str, Result]]:
     """The example of docs/host.md: transformers' CLIP as a loss in a JAX step, and the native tower."""
+    logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         write_checkpoint(Path(name))
         clip, native = CLIPModel.from_pretrained(name).eval(), load(name)
@@ -165,9 +169,10 @@ def check_clip() -> Iterator[tuple[str, Result]]:
 def write_checkpoint(folder: Path) -> None:
     """Let transformers write a small CLIP whose weights are large enough to matter."""
     layers = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    words = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": 63, "pad_token_id": 0}
     config = CLIPConfig(
         vision_config=layers | {"image_size": 32, "patch_size": 8, "initializer_range": 0.2},
-        text_config=layers | {"vocab_size": 64, "eos_token_id": 63, "initializer_range": 0.2},
+        text_config=layers | words | {"initializer_range": 0.2},
         projection_dim=24,
         initializer_factor=4.0,
     )

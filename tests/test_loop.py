@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from tiny_runs import RUN, save_tiny_model
-from wordlight.train.guide import make_guidance
+from wordlight.train.guide import make_guide
 from wordlight.train.health import WINDOW, Health, Record
 from wordlight.train.loop import first_state, interruptible, train
 from wordlight.train.step import train_step
 
 
 @pytest.fixture(scope="module")
-def guidance(tmp_path_factory):
-    return make_guidance(save_tiny_model(tmp_path_factory.mktemp("loop") / "model"), RUN)
+def guide(tmp_path_factory):
+    return make_guide([save_tiny_model(tmp_path_factory.mktemp("loop") / "model")], RUN)
 
 
 @pytest.fixture(scope="module")
-def whole(guidance):
-    return train(RUN, guidance)
+def whole(guide):
+    return train(RUN, guide)
 
 
 def assert_same(one, other):
@@ -31,38 +31,39 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_run_finishes_and_the_same_seed_gives_the_same_bits_without_compiling_again(guidance, whole):
+def test_a_run_finishes_and_the_same_seed_gives_the_same_bits_without_compiling_again(guide, whole):
     assert (whole.status, int(whole.state.step)) == ("finished", RUN.steps)
     compiled = train_step._cache_size()
-    assert_same(train(RUN, guidance), whole)
+    assert_same(train(RUN, guide), whole)
     assert train_step._cache_size() == compiled
 
 
-def test_another_seed_gives_another_object_and_another_prompt_is_no_other_program(guidance, whole):
+def test_another_seed_gives_another_object_and_another_prompt_is_no_other_program(guide, whole):
     compiled = train_step._cache_size()
-    other = train(replace(RUN, seed=1, prompt="a blue car"), guidance)
+    other = train(replace(RUN, seed=1, prompt="a blue car"), guide)
     assert not np.allclose(other.state.field.levels[1], whole.state.field.levels[1])
     assert train_step._cache_size() == compiled
 
 
-def test_every_step_is_reported_once_in_order(guidance):
+def test_every_step_is_reported_once_in_order(guide):
     updates = []
-    train(RUN, guidance, report=updates.append)
+    train(RUN, guide, report=updates.append)
     assert [r.step for update in updates for r in update.records] == list(range(RUN.steps))
     assert len(updates[0].records) == 1
     assert all(np.isfinite(r.loss) for update in updates for r in update.records)
 
 
-def test_stopped_at_a_step_and_continued_is_the_uninterrupted_run(guidance, whole):
+def test_stopped_at_a_step_and_continued_is_the_uninterrupted_run(guide, whole):
     answers = iter([False, False, True])
-    stopped = train(RUN, guidance, stop=lambda: next(answers))
+    stopped = train(RUN, guide, stop=lambda: next(answers))
     assert (stopped.status, int(stopped.state.step)) == ("interrupted", 3)
-    assert_same(train(RUN, guidance, state=stopped.state), whole)
+    assert_same(train(RUN, guide, state=stopped.state), whole)
 
 
-def test_a_run_of_steps_that_are_not_finite_ends_early_with_the_field_as_it_was(guidance):
-    params = guidance.model.params | {"logit_scale": jnp.float32(np.nan)}
-    broken = replace(guidance, model=guidance.model.replace_params(params))
+def test_a_run_of_steps_that_are_not_finite_ends_early_with_the_field_as_it_was(guide):
+    model = guide.guide.model
+    params = model.params | {"logit_scale": jnp.float32(np.nan)}
+    broken = replace(guide, guide=replace(guide.guide, model=model.replace_params(params)))
     outcome = train(RUN, broken)
     assert outcome.status == "diverged"
     assert int(outcome.state.step) < RUN.steps

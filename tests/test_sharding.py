@@ -7,7 +7,7 @@ import pytest
 
 from tiny_runs import RUN, save_tiny_model
 from wordlight.errors import WordlightError
-from wordlight.train.guide import make_guidance
+from wordlight.train.guide import make_guide
 from wordlight.train.loop import train
 from wordlight.train.sharding import gather, make_mesh, replicate, shard
 
@@ -40,9 +40,9 @@ def test_keys_are_cut_as_well():
 
 
 def test_one_and_two_devices_give_the_same_object(tmp_path):
-    guidance = make_guidance(save_tiny_model(tmp_path / "model"), RUN)
+    guide = make_guide([save_tiny_model(tmp_path / "model")], RUN)
     devices = jax.local_devices()
-    one, two = (train(RUN, guidance, mesh=make_mesh(2, devices=devices[:n])) for n in (1, 2))
+    one, two = (train(RUN, guide, mesh=make_mesh(2, devices=devices[:n])) for n in (1, 2))
     assert len(two.state.field.levels[0].devices()) == 2
     # Adam divides each gradient by its own size, so that the rounding of the smallest ones grows.
     for a, b in zip(one.state.field.levels, two.state.field.levels, strict=True):

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from tiny_runs import RUN, save_tiny_model
-from wordlight.guidance import Guidance
 from wordlight.train.config import CameraConfig
-from wordlight.train.guide import make_guidance
+from wordlight.train.guide import RunGuide, make_guide
 from wordlight.train.state import init_state
 from wordlight.train.step import sample_views, train_step
 
 
 @pytest.fixture(scope="module")
-def guidance(tmp_path_factory):
-    return make_guidance(save_tiny_model(tmp_path_factory.mktemp("step") / "model"), RUN)
+def guide(tmp_path_factory):
+    return make_guide([save_tiny_model(tmp_path_factory.mktemp("step") / "model")], RUN)
 
 
 def views(seed=0):
@@ -29,10 +28,11 @@ def state():
     return init_state(jax.random.key(0), RUN)
 
 
-def with_log_scale(guidance: Guidance, value: float) -> Guidance:
+def with_log_scale(guide: RunGuide, value: float) -> RunGuide:
     """The guide with another temperature; NaN there makes loss and gradient NaN."""
-    params = guidance.model.params | {"logit_scale": jnp.float32(value)}
-    return replace(guidance, model=guidance.model.replace_params(params))
+    model = guide.guide.model  # pyright: ignore[reportAttributeAccessIssue]
+    params = model.params | {"logit_scale": jnp.float32(value)}
+    return replace(guide, guide=replace(guide.guide, model=model.replace_params(params)))
 
 
 def elevations(config: CameraConfig, count: int = 512) -> np.ndarray:
@@ -63,33 +63,33 @@ def test_views_stand_evenly_round_the_object():
     np.testing.assert_allclose(np.diff(azimuth), 60, atol=1e-3)
 
 
-def test_a_step_moves_the_field_and_counts(guidance):
+def test_a_step_moves_the_field_and_counts(guide):
     before = state()
-    after, metrics = train_step(state(), guidance, views(), config=RUN)
+    after, metrics = train_step(state(), guide, views(), config=RUN)
     assert all(np.isfinite(value) for value in jax.tree.leaves(metrics))
     assert (int(after.step), int(after.skipped)) == (1, 0)
     assert not np.allclose(after.field.levels[0], before.field.levels[0])
 
 
-def test_a_step_is_compiled_once_and_other_weights_are_arguments(guidance):
-    first, metrics = train_step(state(), guidance, views(), config=RUN)
+def test_a_step_is_compiled_once_and_other_weights_are_arguments(guide):
+    first, metrics = train_step(state(), guide, views(), config=RUN)
     compiled = train_step._cache_size()
-    train_step(first, guidance, views(1), config=RUN)
-    _, others = train_step(state(), with_log_scale(guidance, 0.1), views(), config=RUN)
+    train_step(first, guide, views(1), config=RUN)
+    _, others = train_step(state(), with_log_scale(guide, 0.1), views(), config=RUN)
     assert train_step._cache_size() == compiled
     assert float(others.loss) != float(metrics.loss)
 
 
-def test_a_step_never_calls_back_to_the_host(guidance):
-    jaxpr = jax.make_jaxpr(lambda *inputs: train_step(*inputs, config=RUN))(state(), guidance, views())
+def test_a_step_never_calls_back_to_the_host(guide):
+    jaxpr = jax.make_jaxpr(lambda *inputs: train_step(*inputs, config=RUN))(state(), guide, views())
     assert "callback" not in str(jaxpr)
 
 
-def test_a_step_that_is_not_finite_leaves_the_field_and_is_counted(guidance):
-    broken = with_log_scale(guidance, float("nan"))
+def test_a_step_that_is_not_finite_leaves_the_field_and_is_counted(guide):
+    broken = with_log_scale(guide, float("nan"))
     after, metrics = train_step(state(), broken, views(), config=RUN)
     assert not np.isfinite(metrics.loss)
     assert (int(after.step), int(after.skipped), int(after.skipped_in_a_row)) == (1, 1, 1)
     np.testing.assert_array_equal(after.field.levels[0], state().field.levels[0])
-    healed, _ = train_step(after, guidance, views(), config=RUN)
+    healed, _ = train_step(after, guide, views(), config=RUN)
     assert (int(healed.skipped), int(healed.skipped_in_a_row)) == (1, 0)

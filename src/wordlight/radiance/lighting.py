@@ -2,7 +2,7 @@
 shadows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import jax
@@ -17,9 +17,12 @@ from wordlight.typing import Vectors
 
 # Passes over the raw density before its slope is taken: light shows shapes, not the grid's grain.
 SMOOTHING = 2
+PLAIN = 0.8  # grey of an object without its colours
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["voxels", "lamp", "ambient"], meta_fields=[])
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["voxels", "lamp", "ambient", "texture"], meta_fields=[]
+)
 @dataclass(frozen=True)
 class LitField:
     """A voxel field seen in the light of one distant lamp (DreamFusion, arXiv 2209.14988, eq. 4 with white
@@ -29,19 +32,21 @@ class LitField:
         voxels: density and albedo.
         lamp: unit direction towards the lamp, `[3]`, world axes.
         ambient: light that comes from everywhere, in [0, 1]; 1 is no shading.
+        texture: 1 for the field's own colours, 0 for plain light grey, under which only the shape shows.
     """
 
     voxels: VoxelField
     lamp: Float[Array, "3"]
     ambient: Float[Array, ""]
+    texture: Float[Array, ""] = field(default_factory=lambda: jnp.ones(()))
 
     def __call__(self, points: Vectors, directions: Vectors) -> FieldSample:
         """Return densities and lit colours; shading is found at the vertices and interpolated."""
         config, values = self.voxels.config, self.voxels.values
         grid = jnp.concatenate([values, self.vertex_light()[..., None]], axis=-1)
         raw = stored(grid_lookup(grid.reshape(-1, 5), points, config.resolution))
-        colours = jax.nn.sigmoid(raw[..., 1:4]) * raw[..., 4:]
-        return FieldSample(density(raw[..., 0], points, config.density), colours)
+        albedo = PLAIN + self.texture * (jax.nn.sigmoid(raw[..., 1:4]) - PLAIN)
+        return FieldSample(density(raw[..., 0], points, config.density), albedo * raw[..., 4:])
 
     def vertex_light(self) -> Float[Array, "x y z"]:
         """Return the light on every vertex, in [0, 1]."""

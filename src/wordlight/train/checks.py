@@ -23,8 +23,8 @@ def check_config(config: RunConfig) -> None:
         )
     if not config.models or not all(name.strip() for name in config.models):
         raise WordlightError(
-            f"The run has no guide: {config.models}. A name is missing or empty. Name at least one model, for "
-            'example "demo".'
+            f"The run has no guide: {config.models}. A name is missing or empty. Name at least one model, "
+            'such as "demo".'
         )
     rules = (*_sizes(config), *_places(config), *_rates(config))
     wrong = [f"{name} {value} (it has to be {rule})" for name, value, holds, rule in rules if not holds]
@@ -62,6 +62,9 @@ def _places(config: RunConfig) -> Iterator[Rule]:
 def _rates(config: RunConfig) -> Iterator[Rule]:
     optimizer = config.optimizer
     rate = optimizer.learning_rate
+    yield "plain", config.plain, 0 <= config.plain <= 1, "a share from 0 to 1"
+    for name, ambient in (("ambient", config.ambient), ("plain_ambient", config.plain_ambient)):
+        yield name, ambient, 0 <= ambient[0] <= ambient[1] <= 1, "a range within 0 to 1"
     yield "learning_rate", rate, 0 < rate < math.inf, "above 0 and finite"
     yield "warmup", optimizer.warmup, 0 <= optimizer.warmup <= 1, "a share from 0 to 1"
     yield "clip", optimizer.clip, optimizer.clip > 0, "above 0"

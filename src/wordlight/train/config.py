@@ -89,6 +89,9 @@ class RunConfig:
         cameras: where they are taken from.
         ambient: range of the share of light that comes from everywhere; the rest comes from a lamp, another
             one for each view. (1, 1) shades nothing.
+        plain: share of the views that show the object in plain grey, where its shape alone has to be that of
+            the prompt (DreamFusion, arXiv 2209.14988, section 3.1).
+        plain_ambient: as `ambient`, for those views.
         field: the grids.
         penalties: what keeps it an object.
         optimizer: how it is moved.
@@ -104,6 +107,8 @@ class RunConfig:
     views: int = 4
     cameras: CameraConfig = default(default_factory=CameraConfig)
     ambient: tuple[float, float] = (0.6, 1.0)
+    plain: float = 0.25
+    plain_ambient: tuple[float, float] = (0.35, 0.7)
     field: PyramidConfig = default(default_factory=lambda: PyramidConfig(noise=0.3, density=SOLID))
     penalties: PenaltyConfig = default(default_factory=PenaltyConfig)
     optimizer: OptimizerConfig = default(default_factory=OptimizerConfig)

@@ -101,10 +101,11 @@ def perturb(
     return batch._replace(pixels=batch.pixels + distance * direction)
 
 
-def make_optimizer(steps: int) -> optax.GradientTransformation:
+def make_optimizer(steps: int, *, rate: float = 1.0) -> optax.GradientTransformation:
     """Return Muon for matrices and convolutions, AdamW for the rest.
 
-    The rate rises for 2 % of the steps, stays, and falls linearly to zero over the last 45 %.
+    The rate rises for 2 % of the steps, stays, and falls linearly to zero over the last 45 %. `rate` scales
+    all of it.
     """
 
     def schedule(peak: float) -> optax.Schedule:
@@ -113,8 +114,8 @@ def make_optimizer(steps: int) -> optax.GradientTransformation:
         return optax.join_schedules([rise, fall], [int(steps * 0.55)])
 
     return optax.contrib.muon(
-        schedule(0.01),
-        adam_learning_rate=schedule(0.002),
+        schedule(0.01 * rate),
+        adam_learning_rate=schedule(0.002 * rate),
         adam_weight_decay=0.01,
         muon_weight_dimension_numbers=muon_dimensions,
     )

@@ -18,7 +18,7 @@ from wordlight.guidance import members
 from wordlight.train import run_file
 from wordlight.train.checks import check_config
 from wordlight.train.config import RunConfig
-from wordlight.train.guide import Guide, make_guide
+from wordlight.train.guide import RunGuide, make_guide
 from wordlight.train.health import TrainingDivergedError
 from wordlight.train.loop import Outcome, Status, interruptible, train
 from wordlight.train.pictures import finished
@@ -114,7 +114,7 @@ def dream(
     check_folder(folder, overwrite=overwrite)
     start = time.monotonic()
     guidance = make_guide([load(name) for name in config.models], config)
-    first, _ = members(guidance)[0]
+    first, _ = members(guidance.guide)[0]
     mesh = make_mesh(config.views)
     summary = Summary(config, first.config.loss, len(first.negative_embeds), mesh.size)
     summary.seconds["load"] = time.monotonic() - start
@@ -155,11 +155,13 @@ def _take_in(summary: Summary, outcome: Outcome) -> None:
     summary.warnings += outcome.health.warnings
 
 
-def _finish(folder: Path, summary: Summary, outcome: Outcome, guidance: Guide, results: ResultConfig) -> None:
+def _finish(
+    folder: Path, summary: Summary, outcome: Outcome, guidance: RunGuide, results: ResultConfig
+) -> None:
     """Write results and scores; `run.json` last, so that its status tells that all others are there."""
     voxels, cameras = finished(outcome.state.field), summary.config.cameras
     with _timed(summary, "export"):
-        summary.scores = held_out_scores(voxels, cameras, guidance)
+        summary.scores = held_out_scores(voxels, cameras, guidance.guide)
         summary.warnings += write_results(folder, voxels, cameras, config=results)
     summary.status = outcome.status
     _write(folder, summary)

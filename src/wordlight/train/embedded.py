@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 from wordlight.clip.config import ClipConfig, ResNetConfig, TextConfig, TransformerConfig, VitConfig
 from wordlight.clip.image_spec import ImageSpec
 from wordlight.clip.layers import Params
+from wordlight.clip.load import load_folder
 from wordlight.clip.model import ClipModel, init_params
 from wordlight.clip.preprocess import preprocess
 from wordlight.clip.save import save_folder
@@ -44,6 +45,8 @@ EMBED_DIM = 64
 HELD_OUT_SEED, HELD_OUT_VIEWS = 100, 100
 LOG_EVERY = 100
 SAVE_EVERY = 1000
+REFINING_RATE = 0.3  # of the first course's
+REFINING_SEED = 100  # added to the recipe's
 
 
 @dataclass(frozen=True)
@@ -129,14 +132,16 @@ def batches(
         yield Batch(pixels, ids, jnp.asarray(truth_weights(subjects, np.asarray(classes)), jnp.float32))
 
 
-def train(recipe: Recipe, tokenizer: Tokenizer, *, cache: Path | None) -> Iterator[tuple[int, ClipModel]]:
-    """Train a recipe's model; yield it every thousand steps and at the end, and print a line every
-    hundred."""
+def train(
+    recipe: Recipe, tokenizer: Tokenizer, *, cache: Path | None, start: ClipModel | None = None
+) -> Iterator[tuple[int, ClipModel]]:
+    """Train a recipe's model, from `start` if that is given; yield it every thousand steps and at the end,
+    and print a line every hundred."""
     config = make_config(recipe, tokenizer.backend.get_vocab_size())
     spec = ImageSpec((SIZE, SIZE))
     table = np.asarray(render_table(recipe.table_seed, recipe.views, cache=cache))
-    optimizer = make_optimizer(recipe.steps)
-    params = init_params(jax.random.key(recipe.seed), config)
+    optimizer = make_optimizer(recipe.steps, rate=1.0 if start is None else REFINING_RATE)
+    params = init_params(jax.random.key(recipe.seed), config) if start is None else start.params
     state = TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32))
     # Copies, as donated buffers must be distinct, of strong type, as weak ones would compile the step again.
     state = jax.tree.map(lambda x: jnp.array(x, x.dtype), state)
@@ -193,24 +198,30 @@ def held_out_accuracy(
     return np.concatenate(hits).reshape(kinds, views)
 
 
-def remake(name: str, out: Path, *, steps: int | None = None, cache: Path | None = None) -> float:
+def remake(
+    name: str, out: Path, *, steps: int | None = None, refine: bool = False, cache: Path | None = None
+) -> float:
     """Train one embedded model, save it and return its held-out accuracy.
 
     Args:
-        name: `demo`, `judge-resnet` or `judge-vit`.
+        name: `demo`, `demo-resnet`, `judge-resnet` or `judge-vit`.
         out: folder that gets a folder of that name.
         steps: optimiser steps instead of the recipe's.
+        refine: go on from the model in that folder, at a lower rate and with other batches.
         cache: folder that keeps traced views.
     """
     recipe = next(r for r in RECIPES if r.name == name)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
-    folder = out / name
+    folder, start = out / name, None
+    if refine:
+        start = load_folder(folder)
+        recipe = replace(recipe, seed=recipe.seed + REFINING_SEED, calm=0.0)
     folder.mkdir(parents=True, exist_ok=True)
     write_word_level_tokenizer(folder, VOCABULARY, CONTEXT_LENGTH)
     tokenizer = Tokenizer.from_folder(folder)
     held_out = np.asarray(render_table(HELD_OUT_SEED, HELD_OUT_VIEWS, cache=cache))
     accuracy = 0.0
-    for step, model in train(recipe, tokenizer, cache=cache):
+    for step, model in train(recipe, tokenizer, cache=cache, start=start):
         save_folder(folder, model, dtype=np.float16)
         accuracy = float(held_out_accuracy(model, held_out, key=jax.random.key(0)).mean())
         print(f"{name} after {step} steps: held-out accuracy {accuracy:.4f}", flush=True)

@@ -1,28 +1,62 @@
 """From a run's prompt to its guidance: which texts it is held against, and with which loss."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from wordlight.clip.model import ClipModel
-from wordlight.data.world.captions import VOCABULARY, contrast_captions
+from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, fill
 from wordlight.errors import WordlightError
-from wordlight.guidance import Guidance, GuidanceEnsemble
+from wordlight.guidance import Guidance, GuidanceEnsemble, members
 from wordlight.train.config import RunConfig
 
 Guide = Guidance | GuidanceEnsemble
 
 
-def make_guide(models: Sequence[ClipModel], config: RunConfig) -> Guide:
+@partial(jax.tree_util.register_dataclass, data_fields=["guide", "plain_embeds"], meta_fields=[])
+@dataclass(frozen=True)
+class RunGuide:
+    """What looks at a run's views, as a pytree.
+
+    Attributes:
+        guide: of the prompt.
+        plain_embeds: for each member, what a view in plain grey should show: the prompt without its colour.
+    """
+
+    guide: Guide
+    plain_embeds: tuple[Float[Array, "p e"], ...]
+
+    def for_view(self, plain: Bool[Array, ""]) -> Guide:
+        """Return the guide for a view that shows the object in plain grey, or in its colours."""
+        seen = [
+            replace(member, text_embeds=jnp.where(plain, embeds, member.text_embeds))
+            for (member, _), embeds in zip(members(self.guide), self.plain_embeds, strict=True)
+        ]
+        return seen[0] if isinstance(self.guide, Guidance) else replace(self.guide, guidances=tuple(seen))
+
+
+def make_guide(models: Sequence[ClipModel], config: RunConfig) -> RunGuide:
     """Embed the run's prompt for every model; several of them are one guide, each with an equal say.
 
     Raises:
         WordlightError: as `make_guidance` does for one of them.
     """
     guidances = [make_guidance(model, config) for model in models]
+    plain = tuple(model.encode_text(plain_prompt(model, config.prompt)) for model in models)
     if len(guidances) == 1:
-        return guidances[0]
+        return RunGuide(guidances[0], plain)
     shares = [1 / len(guidances)] * len(guidances)
-    return GuidanceEnsemble.from_guidances(guidances, weights=shares)
+    return RunGuide(GuidanceEnsemble.from_guidances(guidances, weights=shares), plain)
+
+
+def plain_prompt(model: ClipModel, prompt: str) -> str:
+    """Return what an object without its colours shows: its kind, where the model is of the embedded world."""
+    kind, _ = claims(prompt)
+    return fill("a {kind}", kind=kind) if kind and knows_only_the_world(model) else prompt
 
 
 def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
@@ -40,8 +74,8 @@ def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
     if loss == "directional":
         raise WordlightError(
             "A run was configured with the directional loss. It compares a change of the image with a change "
-            "of the text, and an object that is made from nothing has no source. Use softmax, sigmoid, cosine "
-            "or spherical."
+            "of the text, and an object that is made from nothing has no source. Use softmax, sigmoid, "
+            "cosine or spherical."
         )
     if loss == "softmax" and not negatives:
         loss = "cosine"

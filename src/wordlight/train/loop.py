@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
 from wordlight.train.config import RunConfig
-from wordlight.train.guide import Guide
+from wordlight.train.guide import RunGuide
 from wordlight.train.health import Health, Record
 from wordlight.train.sharding import make_mesh, replicate, shard
 from wordlight.train.state import RunMetrics, RunState, init_state
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
 def train(
     config: RunConfig,
-    guidance: Guide,
+    guidance: RunGuide,
     *,
     mesh: Mesh | None = None,
     state: RunState | None = None,
@@ -94,14 +94,14 @@ def train(
     return Outcome(state, status, health)
 
 
-def first_state(key: PRNGKeyArray, guidance: Guide, config: RunConfig) -> RunState:
+def first_state(key: PRNGKeyArray, guidance: RunGuide, config: RunConfig) -> RunState:
     """Return the state a run starts from: a small blob in the colour that the guide likes best."""
     state = init_state(key, config)
-    return state._replace(field=tinted(state.field, guidance, config=without_names(config)))
+    return state._replace(field=tinted(state.field, guidance.guide, config=without_names(config)))
 
 
 def take_steps(
-    key: PRNGKeyArray, state: RunState, guidance: Guide, config: RunConfig, mesh: Mesh
+    key: PRNGKeyArray, state: RunState, guidance: RunGuide, config: RunConfig, mesh: Mesh
 ) -> Iterator[tuple[RunState, RunMetrics]]:
     """Yield the state and the metrics, still on the devices, after each step up to the last."""
     guidance, shared = replicate(guidance, mesh), without_names(config)

@@ -28,7 +28,7 @@ from wordlight.radiance.regularizers import (
 )
 from wordlight.radiance.render import Rendering, render_rays
 from wordlight.train.config import CameraConfig, PenaltyConfig, RunConfig
-from wordlight.train.guide import Guide
+from wordlight.train.guide import RunGuide
 from wordlight.train.state import RunMetrics, RunState, make_optimizer
 
 
@@ -73,12 +73,12 @@ def _elevations(key: PRNGKeyArray, config: CameraConfig, count: int) -> Float[Ar
 
 @partial(jax.jit, static_argnames="config", donate_argnames="state")
 def train_step(
-    state: RunState, guidance: Guide, views: Views, *, config: RunConfig
+    state: RunState, guide: RunGuide, views: Views, *, config: RunConfig
 ) -> tuple[RunState, RunMetrics]:
     """Take one step; a step whose loss or gradient is not finite leaves the field as it was and is
     counted."""
     value_and_grad = jax.value_and_grad(run_loss, has_aux=True)
-    (loss, (similarity, opacity)), gradient = value_and_grad(state.field, guidance, views, state.step, config)
+    (loss, (similarity, opacity)), gradient = value_and_grad(state.field, guide, views, state.step, config)
     norm = optax.tree.norm(gradient)
     good = jnp.isfinite(loss) & jnp.isfinite(norm)
     optimizer = make_optimizer(config.optimizer, config.steps)
@@ -97,26 +97,29 @@ def train_step(
 
 
 def run_loss(
-    field: PyramidField, guidance: Guide, views: Views, step: Array, config: RunConfig
+    field: PyramidField, guide: RunGuide, views: Views, step: Array, config: RunConfig
 ) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Float[Array, ""]]]:
     """Return the guidance loss plus the penalties, and (similarity, opacity)."""
     voxels = field.voxels()
-    look = partial(_look, voxels, guidance, config)
+    look = partial(_look, voxels, guide, config)
     losses, similarities, renderings = jax.vmap(look)(views.cameras, views.keys)
     penalty = view_penalties(renderings, step, config) + grid_penalties(voxels, config.penalties)
     return jnp.mean(losses) + penalty, (jnp.mean(similarities), jnp.mean(renderings.opacity))
 
 
 def _look(
-    field: VoxelField, guidance: Guide, config: RunConfig, camera: Camera, key: PRNGKeyArray
+    field: VoxelField, guide: RunGuide, config: RunConfig, camera: Camera, key: PRNGKeyArray
 ) -> tuple[Float[Array, ""], Float[Array, ""], Rendering]:
     """Render one view before a random background and let the guide look at it."""
-    ray_key, lamp_key, background_key, guidance_key = jax.random.split(key, 4)
-    lit = LitField(field, *random_lamp(lamp_key, camera.pose[:, 3], ambient=config.ambient))
+    ray_key, lamp_key, plain_key, background_key, guidance_key = jax.random.split(key, 5)
+    plain = jax.random.uniform(plain_key) < config.plain
+    lamp, share = random_lamp(lamp_key, camera.pose[:, 3], ambient=(0.0, 1.0))
+    low, high = (jnp.where(plain, p, c) for p, c in zip(config.plain_ambient, config.ambient, strict=True))
+    lit = LitField(field, lamp, low + (high - low) * share, 1.0 - plain)
     rendering = render_rays(lit, camera_rays(camera), ray_key, samples=config.cameras.samples)
     background = random_background(background_key, (), camera.height, camera.width)
     image = rendering.colour + (1 - rendering.opacity[..., None]) * background
-    loss, metrics = guidance(image, guidance_key)
+    loss, metrics = guide.for_view(plain)(image, guidance_key)
     return loss, metrics.similarity, rendering
 
 

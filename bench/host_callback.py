@@ -1,0 +1,157 @@
+"""The price of CLIP through the host: `python -m bench.host_callback`, in the parity environment.
+
+One loss and its gradient at the pixels, compiled by JAX: with the native image tower, and with transformers'
+model on the host, from the same weights. PyTorch without JAX is timed beside them, to tell the model from the
+trip. The routes take turns in one run, so that whatever else the machine does falls on all of them.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+import tyro
+from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel  # pyright: ignore[reportMissingImports]
+
+from wordlight import host
+from wordlight.clip.load import load
+
+Route = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure.
+
+    Attributes:
+        model: folder of a checkpoint in Hugging Face layout; without it, ViT-B/32 with random weights.
+        batch: images in a step.
+        rounds: timed turns of every route, after two that are not timed.
+        device: of the PyTorch model, such as "cuda".
+    """
+
+    model: Path | None = None
+    batch: int = 1
+    rounds: int = 20
+    device: str = "cpu"
+
+
+def write_random(folder: Path) -> Path:
+    """Let transformers write ViT-B/32 with random weights."""
+    torch.manual_seed(0)
+    CLIPModel(CLIPConfig()).save_pretrained(folder)
+    CLIPImageProcessor().save_pretrained(folder)
+    return folder
+
+
+def native_route(folder: Path, target: np.ndarray) -> Route:
+    model = load(folder).without_text()
+
+    @jax.jit
+    def step(model: Any, pixels: jax.Array, target: jax.Array) -> Any:
+        def loss(pixels: jax.Array) -> jax.Array:
+            return -(model.encode_pixels(pixels, layout="CHW") * target[None]).sum(-1).mean()
+
+        return jax.value_and_grad(loss)(pixels)
+
+    return lambda pixels: ready(step(model, jnp.asarray(pixels), jnp.asarray(target)))
+
+
+def torch_loss(folder: Path, target: np.ndarray, device: str) -> Any:
+    """Return the same loss as a module."""
+    model = CLIPModel.from_pretrained(folder).eval().requires_grad_(False).to(device)
+    goal = torch.tensor(target, device=device)
+
+    class Loss(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.vision, self.projection = model.vision_model, model.visual_projection
+
+        def forward(self, pixels: Any) -> Any:
+            embeds = self.projection(self.vision(pixel_values=pixels).pooler_output)
+            return -(torch.nn.functional.normalize(embeds, dim=-1) @ goal).mean()
+
+    return Loss().eval()
+
+
+def callback_route(module: Any) -> Route:
+    step = jax.jit(jax.value_and_grad(host.torch(module, output=jax.ShapeDtypeStruct((), jnp.float32))))
+    return lambda pixels: ready(step(jnp.asarray(pixels)))
+
+
+def torch_route(module: Any, device: str) -> Route:
+    def step(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inputs = torch.tensor(pixels, device=device, requires_grad=True)
+        loss = module(inputs)
+        (gradient,) = torch.autograd.grad(loss, inputs)
+        return loss.detach().cpu().numpy(), gradient.cpu().numpy()
+
+    return step
+
+
+def ready(results: Any) -> tuple[np.ndarray, np.ndarray]:
+    value, gradient = jax.block_until_ready(results)
+    return np.asarray(value), np.asarray(gradient)
+
+
+def in_turn(routes: dict[str, Route], pixels: np.ndarray, rounds: int) -> dict[str, list[float]]:
+    """Return seconds of each route, which took turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in routes}
+    for turn in range(-2, rounds):
+        for name, route in routes.items():
+            start = time.perf_counter()
+            route(pixels)
+            if turn >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def table(seconds: dict[str, list[float]]) -> str:
+    """Return medians, quartiles and ratios to the first route as Markdown."""
+    lines = ["| route | median, ms | quartiles, ms | ratio |", "|---|---|---|---|"]
+    first = statistics.median(next(iter(seconds.values())))
+    for name, times in seconds.items():
+        low, middle, high = (1e3 * value for value in quartiles(times))
+        lines.append(f"| {name} | {middle:.1f} | {low:.1f} to {high:.1f} | {middle / 1e3 / first:.2f} |")
+    return "\n".join(lines)
+
+
+def quartiles(times: Sequence[float]) -> list[float]:
+    return [float(value) for value in np.quantile(times, [0.25, 0.5, 0.75])]
+
+
+def measure(folder: Path, options: Options) -> None:
+    """Compare the routes' numbers, then their times."""
+    size, embed = load(folder).config.vision.image_size, load(folder).config.embed_dim
+    rng = np.random.default_rng(0)
+    pixels = rng.standard_normal((options.batch, 3, *size), dtype=np.float32)
+    target = rng.standard_normal(embed, dtype=np.float32)
+    target /= np.linalg.norm(target)
+    module = torch_loss(folder, target, options.device)
+    routes = {
+        "native tower": native_route(folder, target),
+        "host callback": callback_route(module),
+        "PyTorch alone": torch_route(module, options.device),
+    }
+    native, called = (routes[name](pixels)[1] for name in ("native tower", "host callback"))
+    difference = np.linalg.norm(native - called) / np.linalg.norm(native)
+    print(f"JAX on {jax.devices()[0].device_kind}, PyTorch on {options.device}, {options.batch} images")
+    print(f"relative difference of the gradients: {difference:.1e}\n")
+    print(table(in_turn(routes, pixels, options.rounds)))
+
+
+def main(options: Options) -> None:
+    """Measure a given checkpoint or a random one."""
+    with tempfile.TemporaryDirectory() as name:
+        measure(options.model or write_random(Path(name)), options)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
