@@ -43,7 +43,19 @@ def refused(capsys, *args):
     return captured.err
 
 
-@pytest.mark.parametrize("command", ["dream", "score", "evaluate"])
+def test_models_lists_families_and_what_is_on_this_disk(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(args=["models", "--family", "siglip"]) == 0
+    listed = capsys.readouterr().out
+    assert "google/siglip2-base-patch16-224" in listed
+    assert "375.2 M" in listed
+    assert "openai/" not in listed
+    assert main(args=["models", "--local"]) == 0
+    here = capsys.readouterr().out
+    assert {"demo", "judge-vit"} <= set(here.split())
+
+
+@pytest.mark.parametrize("command", ["dream", "score", "evaluate", "models"])
 def test_help_describes_every_option(capsys, command):
     with pytest.raises(SystemExit) as stopped:
         main(args=[command, "--help"])
@@ -54,6 +66,7 @@ def test_help_describes_every_option(capsys, command):
                   "--seed INT", "--steps INT", "--negatives", "--overwrite"],
         "score": ["IMAGE", "--text", "--model", "cosine"],
         "evaluate": ["RUN", "--json FILE", "both judges"],
+        "models": ["--local", "--family", "Hugging Face Hub"],
     }[command]  # fmt: skip
     missing = [words for words in wanted if words.lower() not in text.lower()]
     assert not missing, text

@@ -3,6 +3,7 @@ words.
 """
 
 from wordlight import augment as augment
+from wordlight import host as host
 from wordlight import losses as losses
 from wordlight.clip.image_spec import ImageSpec as ImageSpec
 from wordlight.clip.load import load as load
@@ -27,6 +28,7 @@ __all__ = [
     "ViewDependentGuidance",
     "WordlightError",
     "augment",
+    "host",
     "load",
     "losses",
     "preprocess",

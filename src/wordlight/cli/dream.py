@@ -30,8 +30,9 @@ class Dream:
     Attributes:
         prompt: What the object should be, for example "a yellow bulldozer".
         output: Folder of the results. By default runs/, with a name made from the prompt and the options.
-        model: The guide: demo, a folder with a checkpoint, or an id on the Hugging Face Hub; several guide
-            together. demo knows a small world of 24 kinds of objects in 10 colours, and needs no network.
+        model: The guides, which look at every picture together: names of models in this package, folders
+            with a checkpoint, or ids on the Hugging Face Hub. demo and demo-resnet know a small world of 24
+            kinds of objects in 10 colours, and need no network.
         preset: How much work to do.
         steps: Optimiser steps.
         views: Pictures a step.

@@ -135,4 +135,5 @@ def write_params(file: Path, params: Params, layout: Params, *, dtype: Any = np.
         tensors |= {name: np.asarray(value, order="C") for name, value in converted.items()}
     unfinished = file.with_name(f"{file.name}.unfinished")
     save_file(tensors, unfinished, metadata={"format": "pt"})
+    os.chmod(unfinished, 0o644)  # safetensors leaves its files to their owner alone
     os.replace(unfinished, file)

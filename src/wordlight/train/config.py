@@ -100,7 +100,7 @@ class RunConfig:
     """
 
     prompt: str
-    models: tuple[str, ...] = ("demo",)
+    models: tuple[str, ...] = ("demo", "demo-resnet")
     negatives: tuple[str, ...] | None = None
     seed: int = 0
     steps: int = 300

@@ -60,6 +60,7 @@ class Recipe:
         table_seed: of the traced views.
         views: traced views of each kind.
         steps: optimiser steps.
+        refining: optimiser steps of a second course.
         batch: pictures a step.
         radius: largest adversarial displacement, in normalised pixels (L2), on every second step; 0 for none.
         calm: share of the steps before the first adversarial one.
@@ -71,6 +72,7 @@ class Recipe:
     table_seed: int
     views: int
     steps: int
+    refining: int = 1500
     batch: int = 128
     radius: float = 0.0
     calm: float = 0.35
@@ -102,7 +104,7 @@ RECIPES = (
         steps=2500,
         batch=96,
     ),
-    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=4000),
+    Recipe("judge-vit", vit(128, 4), seed=3, table_seed=3, views=800, steps=5000),
 )
 
 
@@ -211,11 +213,11 @@ def remake(
         cache: folder that keeps traced views.
     """
     recipe = next(r for r in RECIPES if r.name == name)
-    recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder, start = out / name, None
     if refine:
         start = load_folder(folder)
-        recipe = replace(recipe, seed=recipe.seed + REFINING_SEED, calm=0.0)
+        recipe = replace(recipe, seed=recipe.seed + REFINING_SEED, calm=0.0, steps=recipe.refining)
+    recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder.mkdir(parents=True, exist_ok=True)
     write_word_level_tokenizer(folder, VOCABULARY, CONTEXT_LENGTH)
     tokenizer = Tokenizer.from_folder(folder)
