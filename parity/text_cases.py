@@ -15,7 +15,7 @@ import open_clip
 import tokenizers
 import transformers
 
-from wordlight.clip.tokenizer import Tokenizer
+from wordlight.clip.tokenizer import TextRules, Tokenizer
 from wordlight.clip.tokenizer_files import END, OPENAI_FILE, OPENAI_MERGES, START, openai_bpe, read_merges
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
@@ -122,13 +122,21 @@ def _merge(pieces: list[str], pair: tuple[str, str]) -> list[str]:
 
 
 def check_live() -> dict[str, tuple[float, float]]:
-    """Compare with transformers on every prompt; return (ids that differ, how many may)."""
-    ours = Tokenizer.from_folder(VOCABULARY.parent, 77)
-    theirs = reference()
+    """Compare with transformers and open_clip on every prompt; return (ids that differ, how many may)."""
     prompts = [*PROMPTS, *LIVE_PROMPTS]
-    expected = theirs(prompts, padding="max_length", max_length=77, truncation=True)["input_ids"]
-    ids = ours(prompts).ids
-    return {"clip-text-ids": (float(np.sum(ids != np.asarray(expected))), 0.0)}
+    as_hf = Tokenizer.find(VOCABULARY.parent, 77, rules=TextRules("none"))
+    as_open_clip = Tokenizer.from_folder(VOCABULARY.parent, 77)
+    if as_hf is None:
+        raise RuntimeError("open_clip lost its vocabulary")
+    expected = reference()(prompts, padding="max_length", max_length=77, truncation=True)["input_ids"]
+    # open_clip spells its special tokens otherwise, and fills up with zeros, which its tower does not look at.
+    plain = [prompt for prompt in prompts if END not in prompt]
+    ids, mask = as_open_clip(plain)
+    theirs = open_clip.tokenizer.SimpleTokenizer()(plain).numpy()
+    return {
+        "clip-text-ids/transformers": (float(np.sum(as_hf(prompts).ids != np.asarray(expected))), 0.0),
+        "clip-text-ids/open_clip": (float(np.sum(ids * mask != theirs)), 0.0),
+    }
 
 
 if __name__ == "__main__":
