@@ -129,7 +129,7 @@ def check_live() -> dict[str, tuple[float, float]]:
     if as_hf is None:
         raise RuntimeError("open_clip lost its vocabulary")
     expected = reference()(prompts, padding="max_length", max_length=77, truncation=True)["input_ids"]
-    # open_clip spells its special tokens otherwise, and fills up with zeros, which its tower does not look at.
+    # open_clip spells its special tokens otherwise, and fills up with zeros, which no tower looks at.
     plain = [prompt for prompt in prompts if END not in prompt]
     ids, mask = as_open_clip(plain)
     theirs = open_clip.tokenizer.SimpleTokenizer()(plain).numpy()
