@@ -16,24 +16,27 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import jax
 import open_clip
 import timm
-import torch
-from open_clip.coca_model import CoCa
 
-from parity.tower_cases import OUTPUTS, inputs, ours, randomise, relative_error
+from parity.tower_cases import (
+    LIMIT,
+    OUTPUTS,
+    inputs,
+    ours,
+    reference,
+    relative_error,
+    write_open_clip,
+)
 from wordlight.clip.config import ClipConfig, ResNetConfig, VitConfig
 from wordlight.clip.config_open_clip import open_clip_config
-from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.layout_open_clip import open_clip_layout
-from wordlight.clip.model import ClipModel, init_params
-from wordlight.clip.weights import read_params
+from wordlight.clip.load import LoadOptions, open_clip_params
+from wordlight.clip.model import ClipModel
+from wordlight.clip.processing import read_processing
 from wordlight.errors import WordlightError
 
 LAYERS = 2
 VOCABULARY = 2000
-LIMIT = 1e-5
 Json = dict[str, Any]
 
 
@@ -81,29 +84,12 @@ def shallow_timm() -> Iterator[None]:
         yield
 
 
-def write(config: Json, folder: Path) -> torch.nn.Module:
-    """Let open_clip make a model of random weights and write it."""
-    kind: Any = open_clip.CustomTextCLIP if config.get("custom_text") else open_clip.CLIP
-    kind = CoCa if "multimodal_cfg" in config else kind
-    arguments = {k: v for k, v in config.items() if k != "custom_text"}
-    with shallow_timm():
-        model = randomise(kind(**arguments))
-    import safetensors.torch
-
-    safetensors.torch.save_file(model.state_dict(), folder / "open_clip_model.safetensors")
-    return model
-
-
-def read(config: Json, folder: Path) -> ClipModel:
+def read(folder: Path) -> ClipModel:
     """Let Wordlight read it; a name of timm says nothing of layers, so they are cut here."""
-    described = open_clip_config({"model_cfg": config})
-    described = replace(described, vision=_shallow(described))
-    prefix = "text." if config.get("custom_text") else ""
-    expected = jax.eval_shape(lambda: init_params(jax.random.key(0), described))
-    files = [folder / "open_clip_model.safetensors"]
-    layout = open_clip_layout(described, text_prefix=prefix)
-    params = read_params(files, layout, expected, unused=("text_decoder.",))
-    return ClipModel(params, described, ImageSpec(described.vision.image_size))
+    found = read_processing(folder)
+    found = found._replace(config=replace(found.config, vision=_shallow(found.config)))
+    params = open_clip_params(folder, found, LoadOptions())
+    return ClipModel(params, found.config, found.image_spec)
 
 
 def _shallow(config: ClipConfig) -> VitConfig | ResNetConfig:
@@ -111,20 +97,6 @@ def _shallow(config: ClipConfig) -> VitConfig | ResNetConfig:
     if isinstance(vision, ResNetConfig):
         return vision
     return replace(vision, transformer=replace(vision.transformer, layers=LAYERS))
-
-
-def reference(model: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what open_clip computes, in float64, rounded to float32."""
-    model = model.double()
-    pixels = torch.tensor(given["pixels"]).double().permute(0, 3, 1, 2).requires_grad_()
-    image_embeds = model.encode_image(pixels, normalize=True)
-    text_embeds = model.encode_text(torch.tensor(given["ids"]).long(), normalize=True)
-    logits = model.logit_scale.exp() * image_embeds @ text_embeds.T
-    logits = logits if getattr(model, "logit_bias", None) is None else logits + model.logit_bias
-    logits[0, 0].backward()
-    assert pixels.grad is not None
-    values = (image_embeds, text_embeds, logits, pixels.grad.permute(0, 2, 3, 1))
-    return {name: value.detach().float().numpy() for name, value in zip(OUTPUTS, values, strict=True)}
 
 
 def check(name: str) -> Outcome:
@@ -135,11 +107,12 @@ def check(name: str) -> Outcome:
         open_clip_config({"model_cfg": config})
     except WordlightError as error:
         return Outcome(name, kind, None, str(error).split(". ")[0])
-    with tempfile.TemporaryDirectory() as folder:
-        model = write(config, Path(folder))
-        loaded = read(config, Path(folder))
-        given = inputs(loaded)
-        expected, values = reference(model, given), ours(loaded, given)
+    with tempfile.TemporaryDirectory() as name_of_folder, shallow_timm():
+        folder = Path(name_of_folder)
+        write_open_clip(config, folder)
+        model = read(folder)
+        given = inputs(model)
+        expected, values = reference(folder, given), ours(model, given)
     return Outcome(name, kind, max(relative_error(values[key], expected[key]) for key in OUTPUTS))
 
 

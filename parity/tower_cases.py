@@ -167,9 +167,10 @@ def coca(width: int) -> dict[str, Any]:
 
 
 def write_open_clip(model_cfg: dict[str, Any], folder: Path) -> None:
-    """Let open_clip write a CLIP of random weights in its own layout."""
-    arguments = {name: value for name, value in model_cfg.items() if name != "custom_text"}
-    model = randomise((CoCa if "multimodal_cfg" in model_cfg else open_clip.CLIP)(**arguments))
+    """Let open_clip write a model of random weights in its own layout."""
+    kind: Any = open_clip.CustomTextCLIP if model_cfg.get("custom_text") else open_clip.CLIP
+    kind = CoCa if "multimodal_cfg" in model_cfg else kind
+    model = randomise(kind(**{name: value for name, value in model_cfg.items() if name != "custom_text"}))
     safetensors.torch.save_file(model.state_dict(), folder / "open_clip_model.safetensors")
     config = {
         "model_cfg": model_cfg,

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from wordlight.clip.load import load
 from wordlight.clip.model import ClipModel
-from wordlight.data.world.captions import VOCABULARY, all_captions, claims, fill, kind_captions
+from wordlight.data.world.captions import VOCABULARY, all_captions, claims, fill, kind_caption, kind_captions
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.objects import KIND_NAMES
 from wordlight.errors import WordlightError
@@ -151,25 +151,23 @@ def true_captions(prompt: str) -> tuple[str, str]:
             '"a yellow bulldozer" or "a chair".'
         )
     kind, colour = claims(prompt)
-    kind_caption = kind_captions()[KIND_NAMES.index(str(kind))]
-    return (
-        fill("a {colour} {kind}", kind=str(kind), colour=colour) if colour else kind_caption
-    ), kind_caption
+    plain = kind_caption(str(kind))
+    return fill("a {colour} {kind}", kind=str(kind), colour=colour) if colour else plain, plain
 
 
 def judge_run(
     run: str, config: RunConfig, field: PyramidField, judges: Mapping[str, ClipModel]
 ) -> RunJudgement:
     """Let every judge rank the captions for one field."""
-    caption, kind_caption = true_captions(config.prompt)
+    caption, plain_caption = true_captions(config.prompt)
     kinds = kind_captions()
-    captions = kinds if caption == kind_caption else all_captions()
+    captions = kinds if caption == plain_caption else all_captions()
     coloured, plain = portraits(config, field)
     judgements = {
-        name: Judgement(rank(judge, coloured, captions, caption), rank(judge, plain, kinds, kind_caption))
+        name: Judgement(rank(judge, coloured, captions, caption), rank(judge, plain, kinds, plain_caption))
         for name, judge in judges.items()
     }
-    return RunJudgement(run, config.prompt, caption, kind_caption, judgements)
+    return RunJudgement(run, config.prompt, caption, plain_caption, judgements)
 
 
 def portraits(

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from wordlight.clip.config import ClipConfig
+    from wordlight.clip.known_models import KnownModel
 
 
 @dataclass(frozen=True)
@@ -38,30 +39,28 @@ class Models:
         from wordlight.clip.known_models import known_models
 
         table = Table("model", "family", "image", "parameters", "activation", "on this disk")
-        rows = [*_embedded(), *((m.name, m.family, m.config, m.parameters) for m in known_models())]
-        for name, family, config, parameters in rows:
-            here = family == EMBEDDED_FAMILY or is_cached(name)
-            if (here or not self.local) and self.family.lower() in family.lower():
-                size = " x ".join(map(str, config.vision.image_size))
-                count = f"{parameters / 1e6:.1f} M"
-                table.add_row(name, family, size, count, _activation(config), "yes" if here else "")
+        for model in (*_embedded(), *known_models()):
+            if self.family.lower() not in model.family.lower():
+                continue
+            here = model.family == EMBEDDED_FAMILY or is_cached(model.name)
+            if here or not self.local:
+                size = " x ".join(map(str, model.config.vision.image_size))
+                count = f"{model.parameters / 1e6:.1f} M"
+                activation = _activation(model.config)
+                table.add_row(model.name, model.family, size, count, activation, "yes" if here else "")
         return table
 
 
 EMBEDDED_FAMILY = "in this package"
 
 
-def _embedded() -> list[tuple[str, str, "ClipConfig", int]]:
-    import jax
+def _embedded() -> list["KnownModel"]:
+    from wordlight.clip.hub import EMBEDDED, HubOptions, find_folder
+    from wordlight.clip.known_models import KnownModel
+    from wordlight.clip.processing import read_processing
 
-    from wordlight.clip.hub import EMBEDDED
-    from wordlight.clip.load import load
-
-    models = [(name, load(name)) for name in EMBEDDED]
-    return [
-        (name, EMBEDDED_FAMILY, m.config, sum(x.size for x in jax.tree.leaves(m.params)))
-        for name, m in models
-    ]
+    folders = {name: find_folder(name, HubOptions()) for name in EMBEDDED}
+    return [KnownModel(n, EMBEDDED_FAMILY, read_processing(f).config) for n, f in folders.items()]
 
 
 def _activation(config: "ClipConfig") -> str:

@@ -139,6 +139,36 @@ class TextConfig:
         return self.context_length + (self.pooling == "class")
 
 
+def siglip_vision(image_size: tuple[int, int], patch_size: int, transformer: TransformerConfig) -> VitConfig:
+    """Return SigLIP's image tower: no class token, a latent that attends to all patches, no projection."""
+    return VitConfig(
+        image_size,
+        patch_size,
+        transformer,
+        patch_bias=True,
+        pre_norm=False,
+        class_token=False,
+        pooling="latent",
+        pool_heads=transformer.heads,
+        projection=False,
+    )
+
+
+def siglip_text(
+    vocab_size: int, context_length: int, transformer: TransformerConfig, *, pad_id: int = 1
+) -> TextConfig:
+    """Return SigLIP's text tower: it sees both ways and pools the last position of a full row."""
+    return TextConfig(
+        vocab_size,
+        context_length,
+        transformer,
+        causal=False,
+        pooling="last",
+        pad_id=pad_id,
+        projection_bias=True,
+    )
+
+
 @dataclass(frozen=True)
 class ClipConfig:
     """An image tower, a text tower and the width of the space they share.

@@ -4,7 +4,15 @@ resolution, whose files call themselves SigLIP.
 
 from dataclasses import dataclass
 
-from wordlight.clip.config import Activation, ClipConfig, TextConfig, TransformerConfig, VitConfig
+from wordlight.clip.config import (
+    Activation,
+    ClipConfig,
+    TextConfig,
+    TransformerConfig,
+    VitConfig,
+    siglip_text,
+    siglip_vision,
+)
 from wordlight.clip.config_values import (
     MOST_LAYERS,
     MOST_PIXELS,
@@ -77,7 +85,7 @@ def _siglip(config: Json) -> ClipConfig:
         raise config_error(
             "vision_config.vision_use_head", vision["vision_use_head"], "its pooling head is needed"
         )
-    tower = _siglip_vision(vision)
+    tower = siglip_vision(*_patches(vision, 16), _transformer(vision, 768, 12, SIGLIP))
     width = positive(text, "hidden_size", default=768)
     projected = text.get("projection_size")
     embed_dim = width if projected is None else positive(text, "projection_size")
@@ -88,29 +96,12 @@ def _siglip(config: Json) -> ClipConfig:
     return ClipConfig(embed_dim, tower, _siglip_text(text), sigmoid=True)
 
 
-def _siglip_vision(config: Json) -> VitConfig:
-    transformer = _transformer(config, 768, 12, SIGLIP)
-    return VitConfig(
-        *_patches(config, 16),
-        transformer,
-        patch_bias=True,
-        pre_norm=False,
-        class_token=False,
-        pooling="latent",
-        pool_heads=transformer.heads,
-        projection=False,
-    )
-
-
 def _siglip_text(config: Json) -> TextConfig:
-    return TextConfig(
-        vocab_size=positive(config, "vocab_size", default=32000),
-        context_length=positive(config, "max_position_embeddings", default=64),
-        transformer=_transformer(config, 768, 12, SIGLIP),
-        causal=False,
-        pooling="last",
+    return siglip_text(
+        positive(config, "vocab_size", default=32000),
+        positive(config, "max_position_embeddings", default=64),
+        _transformer(config, 768, 12, SIGLIP),
         pad_id=token_id(config, "pad_token_id", default=1),
-        projection_bias=True,
     )
 
 

@@ -6,7 +6,7 @@ timm's name for such a tower holds its sizes, `vit_base_patch16_siglip_256`; the
 import re
 from dataclasses import dataclass
 
-from wordlight.clip.config import TransformerConfig, VitConfig
+from wordlight.clip.config import TransformerConfig, VitConfig, siglip_vision
 from wordlight.clip.config_values import MOST_PIXELS, Json, check_patch, config_error, positive
 
 NAME = re.compile(r"vit_(base|large|so400m|giantopt)_patch(\d{1,4})_siglip_(\d{1,5})")
@@ -58,17 +58,7 @@ def _tower(match: re.Match[str], size: Size, layers: int) -> VitConfig:
         "gelu_tanh" if _is_tanh(kind, patch, side) else "gelu",
         1e-6,
     )
-    return VitConfig(
-        (side, side),
-        check_patch(patch, (side, side)),
-        transformer,
-        patch_bias=True,
-        pre_norm=False,
-        class_token=False,
-        pooling="latent",
-        pool_heads=size.heads,
-        projection=False,
-    )
+    return siglip_vision((side, side), check_patch(patch, (side, side)), transformer)
 
 
 def _size(kind: str) -> Size:

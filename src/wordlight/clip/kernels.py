@@ -61,9 +61,7 @@ def resize_weights(length: int, resized: int, places: np.ndarray, spec: ImageSpe
         return _nearest(length, resized, places, spec.mode)
     if not spec.antialias and spec.interpolation == "bicubic" and spec.mode != "big_vision":
         return _repeated_edges(length, centres)
-    width = max(scale, 1.0) if spec.antialias else 1.0
-    weights = _kernel(spec.interpolation, (np.arange(length)[None, :] + 0.5 - centres[:, None]) / width)
-    return weights / weights.sum(axis=1, keepdims=True)
+    return _summed(spec.interpolation, length, centres, max(scale, 1.0) if spec.antialias else 1.0)
 
 
 def bicubic_weights(length: int, resized: int, *, antialias: bool) -> np.ndarray:
@@ -72,8 +70,12 @@ def bicubic_weights(length: int, resized: int, *, antialias: bool) -> np.ndarray
     centres = (np.arange(resized) + 0.5) * scale
     if not antialias:
         return _repeated_edges(length, centres)
-    width = max(scale, 1.0)
-    weights = _cubic((np.arange(length)[None, :] + 0.5 - centres[:, None]) / width, a=-0.5)
+    return _summed("bicubic", length, centres, max(scale, 1.0))
+
+
+def _summed(kernel: str, length: int, centres: np.ndarray, width: float) -> np.ndarray:
+    """Return a kernel of a width about each centre, over the pixels there are, with rows that add to one."""
+    weights = _kernel(kernel, (np.arange(length)[None, :] + 0.5 - centres[:, None]) / width)
     return weights / weights.sum(axis=1, keepdims=True)
 
 

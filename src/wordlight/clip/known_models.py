@@ -4,11 +4,19 @@ Any other checkpoint of these families loads as well; the list is for finding on
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 
-from wordlight.clip.config import Activation, ClipConfig, TextConfig, TransformerConfig, VitConfig
+from wordlight.clip.config import (
+    Activation,
+    ClipConfig,
+    TextConfig,
+    TransformerConfig,
+    VitConfig,
+    siglip_text,
+    siglip_vision,
+)
 from wordlight.clip.model import init_params
 
 
@@ -63,105 +71,63 @@ def clip(sizes: Sizes, patch: int, side: int, activation: Activation) -> ClipCon
 
 def siglip(sizes: Sizes, patch: int, side: int, vocab_size: int) -> ClipConfig:
     """Return the configuration of a SigLIP or SigLIP 2."""
-    transformer = TransformerConfig(*sizes.vision, "gelu_tanh", 1e-6)
-    vision = VitConfig(
-        (side, side),
-        patch,
-        transformer,
-        patch_bias=True,
-        pre_norm=False,
-        class_token=False,
-        pooling="latent",
-        pool_heads=transformer.heads,
-        projection=False,
+    vision, text = (TransformerConfig(*tower, "gelu_tanh", 1e-6) for tower in (sizes.vision, sizes.text))
+    return ClipConfig(
+        sizes.embed_dim,
+        siglip_vision((side, side), patch, vision),
+        siglip_text(vocab_size, 64, text),
+        sigmoid=True,
     )
-    text = TextConfig(
-        vocab_size,
-        64,
-        replace(transformer, **dict(zip(("width", "layers", "heads", "mlp_width"), sizes.text, strict=True))),
-        causal=False,
-        pooling="last",
-        pad_id=1,
-        projection_bias=True,
-    )
-    return ClipConfig(sizes.embed_dim, vision, text, sigmoid=True)
+
+
+CLIPS: tuple[tuple[str, str, Sizes, int, int, Activation], ...] = (
+    ("OpenAI", "openai/clip-vit-base-patch32", BASE, 32, 224, "quick_gelu"),
+    ("OpenAI", "openai/clip-vit-base-patch16", BASE, 16, 224, "quick_gelu"),
+    ("OpenAI", "openai/clip-vit-large-patch14", LARGE, 14, 224, "quick_gelu"),
+    ("OpenAI", "openai/clip-vit-large-patch14-336", LARGE, 14, 336, "quick_gelu"),
+    ("LAION", "laion/CLIP-ViT-B-32-laion2B-s34B-b79K", BASE, 32, 224, "gelu"),
+    ("LAION", "laion/CLIP-ViT-B-16-laion2B-s34B-b88K", BASE, 16, 224, "gelu"),
+    ("LAION", "laion/CLIP-ViT-L-14-laion2B-s32B-b82K", LARGE, 14, 224, "gelu"),
+    ("LAION", "laion/CLIP-ViT-H-14-laion2B-s32B-b79K", HUGE, 14, 224, "gelu"),
+    ("LAION", "laion/CLIP-ViT-g-14-laion2B-s12B-b42K", GIANT, 14, 224, "gelu"),
+    ("LAION", "laion/CLIP-ViT-bigG-14-laion2B-39B-b160k", BIG_GIANT, 14, 224, "gelu"),
+    ("DataComp", "laion/CLIP-ViT-B-32-DataComp.XL-s13B-b90K", BASE, 32, 224, "gelu"),
+    ("DataComp", "laion/CLIP-ViT-B-16-DataComp.XL-s13B-b90K", BASE, 16, 224, "gelu"),
+    ("DataComp", "laion/CLIP-ViT-L-14-DataComp.XL-s13B-b90K", LARGE, 14, 224, "gelu"),
+    ("DFN", "apple/DFN2B-CLIP-ViT-B-16", BASE, 16, 224, "quick_gelu"),
+    ("DFN", "apple/DFN2B-CLIP-ViT-L-14", LARGE, 14, 224, "quick_gelu"),
+    ("DFN", "apple/DFN5B-CLIP-ViT-H-14", HUGE, 14, 224, "quick_gelu"),
+    ("DFN", "apple/DFN5B-CLIP-ViT-H-14-378", HUGE, 14, 378, "quick_gelu"),
+    ("MetaCLIP", "facebook/metaclip-b32-400m", BASE, 32, 224, "quick_gelu"),
+    ("MetaCLIP", "facebook/metaclip-b16-fullcc2.5b", BASE, 16, 224, "quick_gelu"),
+    ("MetaCLIP", "facebook/metaclip-l14-fullcc2.5b", LARGE, 14, 224, "quick_gelu"),
+    ("MetaCLIP", "facebook/metaclip-h14-fullcc2.5b", HUGE, 14, 224, "quick_gelu"),
+)
+# Name without its side, sizes, patch, the sides it was published for.
+SIGLIPS: tuple[tuple[str, Sizes, int, tuple[int, ...]], ...] = (
+    ("siglip-base-patch16", SIGLIP_BASE, 16, (224, 256, 384, 512)),
+    ("siglip-large-patch16", SIGLIP_LARGE, 16, (256, 384)),
+    ("siglip-so400m-patch14", SIGLIP_SHAPED, 14, (224, 384)),
+    ("siglip2-base-patch32", SIGLIP_BASE, 32, (256,)),
+    ("siglip2-base-patch16", SIGLIP_BASE, 16, (224, 256, 384, 512)),
+    ("siglip2-large-patch16", SIGLIP_LARGE, 16, (256, 384, 512)),
+    ("siglip2-so400m-patch14", SIGLIP_SHAPED, 14, (224, 384)),
+    ("siglip2-so400m-patch16", SIGLIP_SHAPED, 16, (256, 384, 512)),
+    ("siglip2-giant-opt-patch16", SIGLIP_GIANT, 16, (256, 384)),
+)
 
 
 def known_models() -> tuple[KnownModel, ...]:
     """Return all of them, family by family, the smallest first."""
-    return (*_openai(), *_laion(), *_datacomp(), *_dfn(), *_metaclip(), *_siglip(), *_siglip2())
-
-
-def _openai() -> list[KnownModel]:
-    rows = (
-        ("clip-vit-base-patch32", BASE, 32, 224),
-        ("clip-vit-base-patch16", BASE, 16, 224),
-        ("clip-vit-large-patch14", LARGE, 14, 224),
-        ("clip-vit-large-patch14-336", LARGE, 14, 336),
+    clips = (
+        KnownModel(name, family, clip(sizes, patch, side, activation))
+        for family, name, sizes, patch, side, activation in CLIPS
     )
-    return [KnownModel(f"openai/{n}", "OpenAI", clip(s, p, side, "quick_gelu")) for n, s, p, side in rows]
+    siglips = (_siglip(name, sizes, patch, side) for name, sizes, patch, sides in SIGLIPS for side in sides)
+    return (*clips, *siglips)
 
 
-def _laion() -> list[KnownModel]:
-    rows = (
-        ("CLIP-ViT-B-32-laion2B-s34B-b79K", BASE, 32),
-        ("CLIP-ViT-B-16-laion2B-s34B-b88K", BASE, 16),
-        ("CLIP-ViT-L-14-laion2B-s32B-b82K", LARGE, 14),
-        ("CLIP-ViT-H-14-laion2B-s32B-b79K", HUGE, 14),
-        ("CLIP-ViT-g-14-laion2B-s12B-b42K", GIANT, 14),
-        ("CLIP-ViT-bigG-14-laion2B-39B-b160k", BIG_GIANT, 14),
-    )
-    return [KnownModel(f"laion/{name}", "LAION", clip(s, p, 224, "gelu")) for name, s, p in rows]
-
-
-def _datacomp() -> list[KnownModel]:
-    rows = (("B-32", BASE, 32), ("B-16", BASE, 16), ("L-14", LARGE, 14))
-    name = "laion/CLIP-ViT-{}-DataComp.XL-s13B-b90K"
-    return [KnownModel(name.format(kind), "DataComp", clip(s, p, 224, "gelu")) for kind, s, p in rows]
-
-
-def _dfn() -> list[KnownModel]:
-    rows = (
-        ("DFN2B-CLIP-ViT-B-16", BASE, 16, 224),
-        ("DFN2B-CLIP-ViT-L-14", LARGE, 14, 224),
-        ("DFN5B-CLIP-ViT-H-14", HUGE, 14, 224),
-        ("DFN5B-CLIP-ViT-H-14-378", HUGE, 14, 378),
-    )
-    return [KnownModel(f"apple/{n}", "DFN", clip(s, p, side, "quick_gelu")) for n, s, p, side in rows]
-
-
-def _metaclip() -> list[KnownModel]:
-    rows = (
-        ("metaclip-b32-400m", BASE, 32),
-        ("metaclip-b16-fullcc2.5b", BASE, 16),
-        ("metaclip-l14-fullcc2.5b", LARGE, 14),
-        ("metaclip-h14-fullcc2.5b", HUGE, 14),
-    )
-    return [KnownModel(f"facebook/{n}", "MetaCLIP", clip(s, p, 224, "quick_gelu")) for n, s, p in rows]
-
-
-def _siglip() -> list[KnownModel]:
-    rows = (
-        *(("base-patch16", SIGLIP_BASE, 16, side) for side in (224, 256, 384, 512)),
-        *(("large-patch16", SIGLIP_LARGE, 16, side) for side in (256, 384)),
-        *(("so400m-patch14", SIGLIP_SHAPED, 14, side) for side in (224, 384)),
-    )
-    return [
-        KnownModel(f"google/siglip-{name}-{side}", "SigLIP", siglip(sizes, patch, side, 32_000))
-        for name, sizes, patch, side in rows
-    ]
-
-
-def _siglip2() -> list[KnownModel]:
-    rows = (
-        ("base-patch32", SIGLIP_BASE, 32, 256),
-        *(("base-patch16", SIGLIP_BASE, 16, side) for side in (224, 256, 384, 512)),
-        *(("large-patch16", SIGLIP_LARGE, 16, side) for side in (256, 384, 512)),
-        *(("so400m-patch14", SIGLIP_SHAPED, 14, side) for side in (224, 384)),
-        *(("so400m-patch16", SIGLIP_SHAPED, 16, side) for side in (256, 384, 512)),
-        *(("giant-opt-patch16", SIGLIP_GIANT, 16, side) for side in (256, 384)),
-    )
-    return [
-        KnownModel(f"google/siglip2-{name}-{side}", "SigLIP 2", siglip(sizes, patch, side, 256_000))
-        for name, sizes, patch, side in rows
-    ]
+def _siglip(name: str, sizes: Sizes, patch: int, side: int) -> KnownModel:
+    second = name.startswith("siglip2")
+    config = siglip(sizes, patch, side, 256_000 if second else 32_000)
+    return KnownModel(f"google/{name}-{side}", "SigLIP 2" if second else "SigLIP", config)

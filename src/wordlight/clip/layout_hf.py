@@ -2,7 +2,7 @@
 
 from wordlight.clip.config import ClipConfig, TextConfig, VitConfig
 from wordlight.clip.layers import Params
-from wordlight.clip.source import linear, norm, one, packed
+from wordlight.clip.source import linear, mlp, norm, one, packed
 
 
 def hf_layout(config: ClipConfig) -> Params:
@@ -27,12 +27,8 @@ def _block(prefix: str) -> Params:
             "out": linear(f"{attention}.out_proj"),
         },
         "norm2": norm(f"{prefix}.layer_norm2"),
-        "mlp": _mlp(f"{prefix}.mlp"),
+        "mlp": mlp(f"{prefix}.mlp"),
     }
-
-
-def _mlp(prefix: str) -> Params:
-    return {"up": linear(f"{prefix}.fc1"), "down": linear(f"{prefix}.fc2")}
 
 
 def _vision(config: VitConfig) -> Params:
@@ -59,7 +55,7 @@ def _pool(prefix: str) -> Params:
         "latent": one(f"{prefix}.probe", extra=1),
         "attention": packed(f"{prefix}.attention"),
         "norm": norm(f"{prefix}.layernorm"),
-        "mlp": _mlp(f"{prefix}.mlp"),
+        "mlp": mlp(f"{prefix}.mlp"),
     }
 
 

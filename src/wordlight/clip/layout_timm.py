@@ -2,7 +2,7 @@
 
 from wordlight.clip.config import VitConfig
 from wordlight.clip.layers import Params
-from wordlight.clip.source import linear, norm, one
+from wordlight.clip.source import linear, mlp, norm, one
 
 TRUNK = "visual.trunk"
 
@@ -23,7 +23,7 @@ def timm_layout(config: VitConfig) -> Params:
                 "out": linear(f"{pool}.proj"),
             },
             "norm": norm(f"{pool}.norm"),
-            "mlp": _mlp(f"{pool}.mlp"),
+            "mlp": mlp(f"{pool}.mlp"),
         },
     }
 
@@ -33,9 +33,5 @@ def _block(prefix: str) -> Params:
         "norm1": norm(f"{prefix}.norm1"),
         "attention": {"qkv": linear(f"{prefix}.attn.qkv"), "out": linear(f"{prefix}.attn.proj")},
         "norm2": norm(f"{prefix}.norm2"),
-        "mlp": _mlp(f"{prefix}.mlp"),
+        "mlp": mlp(f"{prefix}.mlp"),
     }
-
-
-def _mlp(prefix: str) -> Params:
-    return {"up": linear(f"{prefix}.fc1"), "down": linear(f"{prefix}.fc2")}

@@ -91,7 +91,7 @@ def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:
     """
     options, found = options or LoadOptions(), read_processing(folder)
     params = (
-        _open_clip_params(folder, found, options) if found.open_clip else _hf_params(folder, found, options)
+        open_clip_params(folder, found, options) if found.open_clip else _hf_params(folder, found, options)
     )
     model = ClipModel(params, found.config, found.image_spec, found.tokenizer)
     if options.image_size is None:
@@ -104,7 +104,8 @@ def _hf_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
     return read_params(files, hf_layout(found.config), _shapes(found.config), options=read)
 
 
-def _open_clip_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
+def open_clip_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
+    """Read the weights of a folder in OpenCLIP layout for the towers that `found` describes."""
     stem = "open_clip_model" if list(folder.glob("open_clip_model.safetensors*")) else "model"
     # Such models keep their text tower under a name of its own; CoCa's captioning decoder is not read.
     prefix = "text." if found.raw["model_cfg"].get("custom_text") else ""

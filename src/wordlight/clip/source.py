@@ -92,6 +92,11 @@ def one(name: str, kind: Kind = "same", *, extra: int = 0) -> Source:
     return Source((name,), kind, extra=extra)
 
 
+def mlp(prefix: str) -> Params:
+    """Return the sources of an MLP whose layers are `fc1` and `fc2`, as in `transformers` and timm."""
+    return {"up": linear(f"{prefix}.fc1"), "down": linear(f"{prefix}.fc2")}
+
+
 def packed(prefix: str) -> Params:
     """Return the sources of PyTorch's attention with query, key and value in one tensor."""
     weight, bias = f"{prefix}.in_proj_weight", f"{prefix}.in_proj_bias"

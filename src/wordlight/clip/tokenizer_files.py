@@ -46,9 +46,10 @@ def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
     Raises:
         WordlightError: a file is damaged, or one of a pair is missing.
     """
-    backend = _read_backend(folder)
-    if backend is None:
+    found = _read_backend(folder)
+    if found is None:
         return None
+    backend, cleaning = found
     backend.no_truncation()
     settings = _read_json(folder / "special_tokens_map.json") | _read_json(folder / "tokenizer_config.json")
     length = settings.get("model_max_length")
@@ -58,26 +59,20 @@ def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
     unknown_id = _closed_unknown_id(backend)
     text = f"{length if known else None} {pad_id} {unknown_id} {backend.to_str()}"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    cleaning = _cleaning(folder, settings)
+    if str(settings.get("tokenizer_class", "")).removesuffix("Fast") == "SiglipTokenizer":
+        cleaning = "siglip" if settings.get("do_lower_case", True) else "none"
     return TokenizerSource(backend, length if known else None, pad_id, unknown_id, digest, cleaning)
 
 
-def _cleaning(folder: Path, settings: dict[str, Any]) -> Cleaning:
-    kind = str(settings.get("tokenizer_class", "")).removesuffix("Fast")
-    if kind == "SiglipTokenizer":
-        return "siglip" if settings.get("do_lower_case", True) else "none"
-    bare = not (folder / "tokenizer.json").is_file() and not (folder / "vocab.json").is_file()
-    return "lower" if bare else "none"
-
-
-def _read_backend(folder: Path) -> tokenizers.Tokenizer | None:
+def _read_backend(folder: Path) -> tuple[tokenizers.Tokenizer, Cleaning] | None:
+    """Return the tokenizer, and what the program that writes such files does to a text first."""
     vocabulary, merges, openai = folder / "vocab.json", folder / "merges.txt", folder / OPENAI_FILE
     if (folder / "tokenizer.json").is_file():
-        return _from_file(folder / "tokenizer.json")
+        return _from_file(folder / "tokenizer.json"), "none"
     if vocabulary.is_file() and merges.is_file():
-        return clip_bpe(_vocabulary(vocabulary), read_merges(_read_text(merges)))
+        return clip_bpe(_vocabulary(vocabulary), read_merges(_read_text(merges))), "none"
     if openai.is_file():
-        return openai_bpe(openai)
+        return openai_bpe(openai), "lower"
     present = [path.name for path in (vocabulary, merges) if path.is_file()]
     if present:
         raise WordlightError(

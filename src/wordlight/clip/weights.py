@@ -134,6 +134,9 @@ def write_params(file: Path, params: Params, layout: Params, *, dtype: Any = np.
         # Not `ascontiguousarray`, which turns the scalar logit scale into a vector.
         tensors |= {name: np.asarray(value, order="C") for name, value in converted.items()}
     unfinished = file.with_name(f"{file.name}.unfinished")
+    # safetensors leaves its files to their owner alone; these are to be like any other file of the user.
+    unfinished.touch()
+    mode = unfinished.stat().st_mode
     save_file(tensors, unfinished, metadata={"format": "pt"})
-    os.chmod(unfinished, 0o644)  # safetensors leaves its files to their owner alone
+    unfinished.chmod(mode)
     os.replace(unfinished, file)

@@ -110,7 +110,7 @@ class Guidance:
         shares = positive_weights(weights, len(prompts), "prompts")
         check_prompt_loss(model, negatives, config)
         embeds = model.encode_text(prompts)
-        against = model.encode_text(negatives) if negatives else jnp.zeros((0, embeds.shape[1]))
+        against = model.encode_text(negatives) if negatives else _nothing(model)
         return cls(model.without_text(), embeds, shares / shares.sum(), against, config)
 
     @classmethod
@@ -141,8 +141,7 @@ class Guidance:
         check_image_loss(config)
         embeds = embed_images(model, images, value_range=value_range, layout=layout)
         shares = positive_weights(weights, len(embeds), "images")
-        none = jnp.zeros((0, embeds.shape[1]))
-        return cls(model.without_text(), embeds, shares / shares.sum(), none, config)
+        return cls(model.without_text(), embeds, shares / shares.sum(), _nothing(model), config)
 
     def with_images(
         self, images: Images, *, share: float = 0.5, value_range: ValueRange = "unit", layout: Layout = "HWC"
@@ -216,8 +215,7 @@ class Guidance:
             each = embed_images(model, source_images, value_range=value_range, layout=layout)
             image = jnp.mean(each, axis=0)
         source = EditSource(model.encode_text(before), image)
-        none = jnp.zeros((0, embeds.shape[1]))
-        return cls(model.without_text(), embeds, shares / shares.sum(), none, config, source)
+        return cls(model.without_text(), embeds, shares / shares.sum(), _nothing(model), config, source)
 
     def __call__(
         self, image: Array, key: PRNGKeyArray, *, source: Array | None = None
@@ -305,3 +303,8 @@ class Guidance:
         similarity = jnp.mean(embeds @ self.text_embeds.T @ self.weights)
         against = jnp.mean(jnp.max(embeds @ self.negative_embeds.T, axis=-1, initial=-1.0))
         return GuidanceMetrics(*jax.lax.stop_gradient((similarity, against)))
+
+
+def _nothing(model: ClipModel) -> Float[Array, "0 e"]:
+    """Return the negatives of a guidance that has none."""
+    return jnp.zeros((0, model.config.embed_dim))

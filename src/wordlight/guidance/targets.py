@@ -78,7 +78,7 @@ def _encode(
 
 
 def _check_directions(embeds: Float[Array, "q e"]) -> None:
-    """Refuse what is not of unit length: normalisation turns NaN and infinity into a zero vector."""
+    """Refuse what is not of unit length: NaN and infinity stay what they are, zero has no direction."""
     if isinstance(embeds, Tracer):
         return
     bad = np.flatnonzero(~(np.linalg.norm(np.asarray(embeds, np.float32), axis=-1) > 0.5)).tolist()

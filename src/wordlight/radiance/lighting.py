@@ -7,7 +7,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from wordlight.numerics import safe_normalize
 from wordlight.radiance.encodings import grid_lookup
@@ -77,7 +77,7 @@ def _smoothed(grid: Float[Array, "x y z"]) -> Float[Array, "x y z"]:
 
 
 def random_lamp(
-    key: PRNGKeyArray, towards_camera: Float[Array, "3"], *, ambient: tuple[float, float] = (0.4, 0.9)
+    key: PRNGKeyArray, towards_camera: Float[Array, "3"], *, ambient: tuple[ArrayLike, ArrayLike] = (0.4, 0.9)
 ) -> tuple[Float[Array, "3"], Float[Array, ""]]:
     """Draw a lamp between the camera and a random direction, rather above than below, and an ambient
     share."""

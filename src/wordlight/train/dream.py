@@ -113,8 +113,8 @@ def dream(
     folder = output or default_folder(config)
     check_folder(folder, overwrite=overwrite)
     start = time.monotonic()
-    guidance = make_guide([load(name) for name in config.models], config)
-    first, _ = members(guidance.guide)[0]
+    guide = make_guide([load(name) for name in config.models], config)
+    first, _ = members(guide.guide)[0]
     mesh = make_mesh(config.views)
     summary = Summary(config, first.config.loss, len(first.negative_embeds), mesh.size)
     summary.seconds["load"] = time.monotonic() - start
@@ -124,12 +124,12 @@ def dream(
     console.print(f"{config.prompt!r} into {folder}", markup=False, highlight=False)
     reporter = Reporter(folder, config, console, checkpoint_every)
     with _timed(summary, "train"), interruptible() as stop, reporter:
-        outcome = train(config, guidance, mesh=mesh, report=reporter, stop=stop)
+        outcome = train(config, guide, mesh=mesh, report=reporter, stop=stop)
         reporter.finish(outcome.state)
     summary.seconds["compile"] = reporter.first_step
     summary.seconds["train"] -= reporter.first_step
     _take_in(summary, outcome)
-    _finish(folder, summary, outcome, guidance, results or ResultConfig())
+    _finish(folder, summary, outcome, guide, results or ResultConfig())
     if outcome.status == "diverged":
         raise TrainingDivergedError(
             f"Training ended at step {summary.steps}: {outcome.health.worst} steps in a row had a loss or a "
@@ -155,13 +155,11 @@ def _take_in(summary: Summary, outcome: Outcome) -> None:
     summary.warnings += outcome.health.warnings
 
 
-def _finish(
-    folder: Path, summary: Summary, outcome: Outcome, guidance: RunGuide, results: ResultConfig
-) -> None:
+def _finish(folder: Path, summary: Summary, outcome: Outcome, guide: RunGuide, results: ResultConfig) -> None:
     """Write results and scores; `run.json` last, so that its status tells that all others are there."""
     voxels, cameras = finished(outcome.state.field), summary.config.cameras
     with _timed(summary, "export"):
-        summary.scores = held_out_scores(voxels, cameras, guidance.guide)
+        summary.scores = held_out_scores(voxels, cameras, guide.guide)
         summary.warnings += write_results(folder, voxels, cameras, config=results)
     summary.status = outcome.status
     _write(folder, summary)

@@ -1,5 +1,5 @@
 """The models this package ships, and the command that makes them again: `python -m wordlight.train.embedded
-NAME`.
+--name NAME --out DIR`.
 
 `demo` guides; `judge-resnet` and `judge-vit` judge, and were trained from other seeds on other renders of
 the world.
@@ -83,11 +83,13 @@ def vit(width: int, layers: int) -> VitConfig:
     return VitConfig((SIZE, SIZE), 16, TransformerConfig(width, layers, width // 32, 4 * width))
 
 
+RESNET = ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8)
+
 RECIPES = (
     Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=5000, radius=6.0),
     Recipe(
         "demo-resnet",
-        ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8),
+        RESNET,
         seed=4,
         table_seed=1,
         views=1000,
@@ -97,7 +99,7 @@ RECIPES = (
     ),
     Recipe(
         "judge-resnet",
-        ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8),
+        RESNET,
         seed=2,
         table_seed=3,
         views=800,
@@ -200,8 +202,20 @@ def held_out_accuracy(
     return np.concatenate(hits).reshape(kinds, views)
 
 
+def _report(name: str, after: str, model: ClipModel, held_out: UInt8[np.ndarray, "k v h w 6"]) -> float:
+    accuracy = float(held_out_accuracy(model, held_out, key=jax.random.key(0)).mean())
+    print(f"{name} {after}: held-out accuracy {accuracy:.4f}", flush=True)
+    return accuracy
+
+
 def remake(
-    name: str, out: Path, *, steps: int | None = None, refine: bool = False, cache: Path | None = None
+    name: str,
+    out: Path,
+    *,
+    steps: int | None = None,
+    refine: bool = False,
+    measure: bool = False,
+    cache: Path | None = None,
 ) -> float:
     """Train one embedded model, save it and return its held-out accuracy.
 
@@ -210,10 +224,14 @@ def remake(
         out: folder that gets a folder of that name.
         steps: optimiser steps instead of the recipe's.
         refine: go on from the model in that folder, at a lower rate and with other batches.
+        measure: train nothing, only measure the model in that folder.
         cache: folder that keeps traced views.
     """
     recipe = next(r for r in RECIPES if r.name == name)
     folder, start = out / name, None
+    held_out = np.asarray(render_table(HELD_OUT_SEED, HELD_OUT_VIEWS, cache=cache))
+    if measure:
+        return _report(name, "as it is", load_folder(folder), held_out)
     if refine:
         start = load_folder(folder)
         recipe = replace(recipe, seed=recipe.seed + REFINING_SEED, calm=0.0, steps=recipe.refining)
@@ -221,12 +239,10 @@ def remake(
     folder.mkdir(parents=True, exist_ok=True)
     write_word_level_tokenizer(folder, VOCABULARY, CONTEXT_LENGTH)
     tokenizer = Tokenizer.from_folder(folder)
-    held_out = np.asarray(render_table(HELD_OUT_SEED, HELD_OUT_VIEWS, cache=cache))
     accuracy = 0.0
     for step, model in train(recipe, tokenizer, cache=cache, start=start):
         save_folder(folder, model, dtype=np.float16)
-        accuracy = float(held_out_accuracy(model, held_out, key=jax.random.key(0)).mean())
-        print(f"{name} after {step} steps: held-out accuracy {accuracy:.4f}", flush=True)
+        accuracy = _report(name, f"after {step} steps", model, held_out)
     return accuracy
 
 

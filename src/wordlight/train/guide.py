@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from wordlight.clip.model import ClipModel
-from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, fill
+from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, kind_caption
 from wordlight.errors import WordlightError
 from wordlight.guidance import Guidance, GuidanceEnsemble, members
 from wordlight.train.config import RunConfig
@@ -56,7 +56,7 @@ def make_guide(models: Sequence[ClipModel], config: RunConfig) -> RunGuide:
 def plain_prompt(model: ClipModel, prompt: str) -> str:
     """Return what an object without its colours shows: its kind, where the model is of the embedded world."""
     kind, _ = claims(prompt)
-    return fill("a {kind}", kind=kind) if kind and knows_only_the_world(model) else prompt
+    return kind_caption(kind) if kind and knows_only_the_world(model) else prompt
 
 
 def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:

@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
 def train(
     config: RunConfig,
-    guidance: RunGuide,
+    guide: RunGuide,
     *,
     mesh: Mesh | None = None,
     state: RunState | None = None,
@@ -63,7 +63,7 @@ def train(
 
     Args:
         config: the run.
-        guidance: what looks at the views; goes into the compiled step as an argument.
+        guide: what looks at the views; goes into the compiled step as an argument.
         mesh: devices that share the views; by default `make_mesh(config.views)`.
         state: where to start; its arrays are given up to the first step.
         report: called after the first step and then every few.
@@ -75,11 +75,11 @@ def train(
     """
     mesh = mesh or make_mesh(config.views)
     start_key, view_key = jax.random.split(jax.random.key(config.seed))
-    state = replicate(first_state(start_key, guidance, config) if state is None else state, mesh)
+    state = replicate(first_state(start_key, guide, config) if state is None else state, mesh)
     first, health = int(state.step), Health(skipped=int(state.skipped))
     status: Status = "finished"
     pending: list[RunMetrics] = []
-    steps = take_steps(view_key, state, guidance, config, mesh)
+    steps = take_steps(view_key, state, guide, config, mesh)
     for step, (state, metrics) in enumerate(steps, first):
         pending.append(metrics)
         stopped, last = stop(), step + 1 == config.steps
@@ -94,20 +94,20 @@ def train(
     return Outcome(state, status, health)
 
 
-def first_state(key: PRNGKeyArray, guidance: RunGuide, config: RunConfig) -> RunState:
+def first_state(key: PRNGKeyArray, guide: RunGuide, config: RunConfig) -> RunState:
     """Return the state a run starts from: a small blob in the colour that the guide likes best."""
     state = init_state(key, config)
-    return state._replace(field=tinted(state.field, guidance.guide, config=without_names(config)))
+    return state._replace(field=tinted(state.field, guide.guide, config=without_names(config)))
 
 
 def take_steps(
-    key: PRNGKeyArray, state: RunState, guidance: RunGuide, config: RunConfig, mesh: Mesh
+    key: PRNGKeyArray, state: RunState, guide: RunGuide, config: RunConfig, mesh: Mesh
 ) -> Iterator[tuple[RunState, RunMetrics]]:
     """Yield the state and the metrics, still on the devices, after each step up to the last."""
-    guidance, shared = replicate(guidance, mesh), without_names(config)
+    guide, shared = replicate(guide, mesh), without_names(config)
     for step in range(int(state.step), config.steps):
         views = sample_views(jax.random.fold_in(key, step), config.cameras, count=config.views)
-        state, metrics = train_step(state, guidance, shard(views, mesh), config=shared)
+        state, metrics = train_step(state, guide, shard(views, mesh), config=shared)
         yield state, metrics
 
 

@@ -113,9 +113,8 @@ def _look(
     """Render one view before a random background and let the guide look at it."""
     ray_key, lamp_key, plain_key, background_key, guidance_key = jax.random.split(key, 5)
     plain = jax.random.uniform(plain_key) < config.plain
-    lamp, share = random_lamp(lamp_key, camera.pose[:, 3], ambient=(0.0, 1.0))
     low, high = (jnp.where(plain, p, c) for p, c in zip(config.plain_ambient, config.ambient, strict=True))
-    lit = LitField(field, lamp, low + (high - low) * share, 1.0 - plain)
+    lit = LitField(field, *random_lamp(lamp_key, camera.pose[:, 3], ambient=(low, high)), 1.0 - plain)
     rendering = render_rays(lit, camera_rays(camera), ray_key, samples=config.cameras.samples)
     background = random_background(background_key, (), camera.height, camera.width)
     image = rendering.colour + (1 - rendering.opacity[..., None]) * background

@@ -84,7 +84,12 @@ def all_captions() -> list[str]:
 
 def kind_captions() -> list[str]:
     """Return "a {kind}" for all kinds, in their order."""
-    return [fill(KIND_TEMPLATES[0], kind=kind) for kind in KIND_NAMES]
+    return [kind_caption(kind) for kind in KIND_NAMES]
+
+
+def kind_caption(kind: str) -> str:
+    """Return "a {kind}"."""
+    return fill(KIND_TEMPLATES[0], kind=kind)
 
 
 def claims(text: str) -> tuple[str | None, str | None]:
