@@ -1,7 +1,8 @@
 """Rays and cameras to images, for any field.
 
 `render_rays` is a pure function of arrays with any leading axes, so it runs under `jit`, `grad`, `vmap`,
-`pmap` and `shard_map` as it is. `render_image` sends a whole image through it in chunks.
+`pmap` and `shard_map` as it is. `render_image` sends a whole image through it in chunks, forwards and
+backwards, so that memory does not grow with the image.
 """
 
 import math
@@ -173,10 +174,11 @@ def render_image(
 ) -> Rendering:
     """Return the images of one or more cameras, `[*b, height, width, ...]`, computed `chunk` rays at a time.
 
-    The memory of rendering is that of one chunk, whatever the image size; differentiating through it keeps
-    every chunk's intermediate values. The last chunk is padded and the padding cut. Options are those of
-    `render_rays`; `background` is broadcast to `[*b, height, width, 3]`. With a key each chunk has jitter of
-    its own, so the jitter depends on `chunk`.
+    The memory is that of one chunk, whatever the image size, for the gradient as well: only rays are kept,
+    and the backward pass renders every chunk once more, with the same key, when its turn comes. That costs
+    one more forward pass than keeping everything would. The last chunk is padded and the padding cut.
+    Options are those of `render_rays`; `background` is broadcast to `[*b, height, width, 3]`. With a key
+    each chunk has jitter of its own, so the jitter depends on `chunk`.
 
     Raises:
         ValueError: `chunk` is below 1, there are no samples, or shapes do not fit.
@@ -207,7 +209,9 @@ def render_image(
         return replace(rendering, samples=None)
 
     parts = jax.tree.map(lambda x: _in_chunks(x.reshape(count, 3), chunk), (rays, behind))
-    rendered = jax.lax.map(render_chunk, (jnp.arange(-(-count // chunk)), *parts))
+    # Replayed inside a loop, whose turns XLA cannot merge, so its guard against that is not needed.
+    replayed = jax.checkpoint(render_chunk, prevent_cse=False)
+    rendered = jax.lax.map(replayed, (jnp.arange(-(-count // chunk)), *parts))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count].reshape(*shape, *x.shape[2:]), rendered)
 
 
