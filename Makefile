@@ -10,15 +10,17 @@ export PROMPT
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PARITY_PINS := parity/requirements.txt
+BENCH_PINS := bench/requirements.txt
 
-.PHONY: dream test lint parity r-precision clean help
+.PHONY: dream test lint parity bench r-precision clean help
 
 help:
 	@echo 'make dream   an object from words   PROMPT="a red car" ARGS="--preset fast"'
 	@echo 'make test    ruff, pyright, pytest  WORKERS=2'
 	@echo 'make parity  compare with PyTorch, in an environment of its own (several GB)'
+	@echo 'make bench   time every part beside what else there is, about half an hour'
 	@echo 'make r-precision  24 objects judged by two judges, about an hour'
-	@echo 'make clean   remove both environments and all caches'
+	@echo 'make clean   remove all environments and caches'
 
 dream: .venv/.run
 	$(BIN)/wordlight dream "$$PROMPT" --overwrite $(ARGS)
@@ -34,11 +36,14 @@ lint: .venv/.test
 parity: .venv-parity/.run
 	.venv-parity/bin/python -m parity $(ARGS)
 
+bench: .venv-parity/.run .venv-bench/.run
+	.venv-parity/bin/python -m bench $(ARGS)
+
 r-precision: .venv/.test
 	$(BIN)/python -m bench.r_precision $(ARGS)
 
 clean:
-	rm -rf .venv .venv-parity .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-parity .venv-bench .pytest_cache .ruff_cache .hypothesis build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched last, so an install that broke half-way is taken up again.
@@ -54,7 +59,11 @@ clean:
 	.venv-parity/bin/python $(PIP_INSTALL) -r $(PARITY_PINS) -e .
 	touch $@
 
-.venv/bin/python .venv-parity/bin/python:
+.venv-bench/.run: $(BENCH_PINS) | .venv-bench/bin/python
+	.venv-bench/bin/python $(PIP_INSTALL) -r $(BENCH_PINS)
+	touch $@
+
+.venv/bin/python .venv-parity/bin/python .venv-bench/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$(PYTHON) is older than Python 3.11, which Wordlight needs."; \
 	  echo "Install a newer one and name it: make PYTHON=python3.12"; exit 1; }

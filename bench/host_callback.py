@@ -127,8 +127,8 @@ def quartiles(times: Sequence[float]) -> list[float]:
     return [float(value) for value in np.quantile(times, [0.25, 0.5, 0.75])]
 
 
-def measure(folder: Path, options: Options) -> None:
-    """Compare the routes' numbers, then their times."""
+def measured(folder: Path, options: Options) -> dict[str, list[float]]:
+    """Compare the routes' numbers, then return the seconds of each."""
     size, embed = load(folder).config.vision.image_size, load(folder).config.embed_dim
     rng = np.random.default_rng(0)
     pixels = rng.standard_normal((options.batch, 3, *size), dtype=np.float32)
@@ -144,13 +144,13 @@ def measure(folder: Path, options: Options) -> None:
     difference = np.linalg.norm(native - called) / np.linalg.norm(native)
     print(f"JAX on {jax.devices()[0].device_kind}, PyTorch on {options.device}, {options.batch} images")
     print(f"relative difference of the gradients: {difference:.1e}\n")
-    print(table(in_turn(routes, pixels, options.rounds)))
+    return in_turn(routes, pixels, options.rounds)
 
 
 def main(options: Options) -> None:
     """Measure a given checkpoint or a random one."""
     with tempfile.TemporaryDirectory() as name:
-        measure(options.model or write_random(Path(name)), options)
+        print(table(measured(options.model or write_random(Path(name)), options)))
 
 
 if __name__ == "__main__":

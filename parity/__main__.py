@@ -10,7 +10,16 @@ import math
 from rich.console import Console
 from rich.table import Table
 
-from parity import golden, host_cases, preprocess_cases, program_cases, size_cases, text_cases, tower_cases
+from parity import (
+    golden,
+    host_cases,
+    preprocess_cases,
+    program_cases,
+    size_cases,
+    text_cases,
+    torch_file_cases,
+    tower_cases,
+)
 
 Results = dict[str, tuple[float, float]]
 
@@ -35,6 +44,7 @@ def compare() -> Results:
         **text_cases.check_live(),
         **tower_cases.check_live(),
         **size_cases.check_live(),
+        **torch_file_cases.check_live(),
         **host_cases.check_live(),
         **program_cases.check_live(),
         **golden.check(),

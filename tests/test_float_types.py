@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wordlight as wl
+from wordlight.clip import float_types
 from wordlight.errors import WordlightError
 
 TOWERS = Path(__file__).parent / "golden" / "towers"
@@ -53,6 +54,23 @@ def test_the_compiled_step_of_a_bfloat16_model_has_no_float32_weights():
 def test_other_types_are_refused(dtype):
     with pytest.raises(WordlightError, match=r"type .* were asked for.*bfloat16"):
         wl.load(TOWERS / "hf-quick-gelu", dtype=dtype)
+
+
+def test_automatic_means_what_the_processor_multiplies(tmp_path, monkeypatch):
+    model = wl.load(TOWERS / "hf-quick-gelu", dtype="auto")
+    kinds = {leaf.dtype for leaf in jax.tree.leaves(model.params) if leaf.ndim}
+    assert kinds == {jnp.dtype(float_types.fastest_type())}
+    for flags, fastest in (("fpu avx2 avx512_bf16", jnp.bfloat16), ("fpu avx2", jnp.float32)):
+        file = tmp_path / flags.replace(" ", "-")
+        file.write_text(f"flags : {flags}\n")
+        monkeypatch.setattr(float_types, "CPU_FLAGS", file)
+        float_types._multiplies_bfloat16.cache_clear()
+        assert float_types.fastest_type() == fastest
+    monkeypatch.setattr(float_types, "CPU_FLAGS", tmp_path / "missing")
+    float_types._multiplies_bfloat16.cache_clear()
+    assert float_types.fastest_type() == jnp.float32
+    monkeypatch.undo()
+    float_types._multiplies_bfloat16.cache_clear()
 
 
 def test_weights_go_to_the_asked_device():

@@ -11,6 +11,7 @@ from wordlight.radiance import (
     Rays,
     camera_rays,
     importance_distances,
+    intersect_ball,
     intersect_box,
     look_at,
     orbit,
@@ -223,3 +224,41 @@ def test_importance_samples_are_sorted_finite_and_within_the_edges(scale):
 def test_no_gradient_passes_through_the_places_of_importance_samples():
     gradient = jax.grad(lambda w: importance_distances(None, jnp.linspace(0, 1, 5), w, 8).sum())(jnp.ones(4))
     np.testing.assert_array_equal(gradient, 0)
+
+
+# The ball
+
+
+def test_a_ray_through_the_middle_of_a_ball_meets_it_at_its_radius():
+    near, far = intersect_ball(Rays(jnp.array([0.0, 0.0, 3.0]), jnp.array([0.0, 0.0, -1.0])), radius=0.5)
+    assert (float(near), float(far)) == pytest.approx((2.5, 3.5))
+
+
+def test_a_ray_beside_the_middle_meets_a_shorter_chord():
+    near, far = intersect_ball(Rays(jnp.array([0.3, 0.0, 3.0]), jnp.array([0.0, 0.0, -1.0])), radius=0.5)
+    assert (float(near), float(far)) == pytest.approx((2.6, 3.4))
+
+
+def test_from_inside_a_ball_a_ray_starts_at_its_origin():
+    near, far = intersect_ball(Rays(jnp.array([0.2, 0.0, 0.0]), jnp.array([1.0, 0.0, 0.0])), radius=0.5)
+    assert (float(near), float(far)) == pytest.approx((0.0, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("origin", "closest"),
+    [((0.6, 0.0, 3.0), 3.0), ((0.5, 0.0, 3.0), 3.0), ((0.0, 0.0, -3.0), 0.0)],
+    ids=["beside", "grazing", "behind"],
+)
+def test_a_ray_that_misses_a_ball_has_an_empty_interval(origin, closest):
+    near, far = intersect_ball(Rays(jnp.array(origin), jnp.array([0.0, 0.0, -1.0])), radius=0.5)
+    assert float(near) == pytest.approx(closest)
+    assert 0 < float(far - near) < 1e-4
+
+
+@pytest.mark.parametrize("origin", [(0.3, 0.1, 3.0), (0.5, 0.0, 3.0), (0.0, 0.0, 0.5), (0.0, 0.0, 0.0)])
+def test_the_bounds_of_a_ball_have_finite_gradients(origin):
+    def length(origin):
+        near, far = intersect_ball(Rays(origin, jnp.array([0.0, 0.0, -1.0])), radius=0.5)
+        return near * far
+
+    assert jnp.isfinite(jax.grad(length)(jnp.array(origin))).all()

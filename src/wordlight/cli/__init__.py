@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from wordlight.cli.compiled import keep_compiled
 from wordlight.cli.dream import Dream
 from wordlight.cli.evaluate import Evaluate
 from wordlight.cli.models import Models
@@ -30,6 +31,7 @@ def main(*, args: Sequence[str] | None = None) -> int:
     written even so, unless Ctrl-C came a second time.
     """
     command = tyro.cli(Command, args=args, prog="wordlight", description="From words to 3D objects.")
+    keep_compiled()
     try:
         return command.run()
     except WordlightError as error:

@@ -1,7 +1,8 @@
 """Layers that both towers share: linear maps, layer norm, activations, attention, the transformer stack.
 
 Notation: b batch, n tokens, d width, h heads, k features of a head, m MLP width. A linear layer is a
-dictionary with `weight` [in, out] and `bias` [out]; a norm has `scale` and `bias` [d].
+dictionary with `weight` [in, out] and `bias` [out]; a norm has `scale` and `bias` [d]. Products are computed
+in the type of the weights; everything between them is float32.
 """
 
 import math
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from wordlight.clip.config import Activation, TransformerConfig
+from wordlight.clip.products import contract, matrix_product
 from wordlight.typing import TokenFeatures
 
 Params = dict[str, Any]
@@ -19,7 +21,7 @@ Params = dict[str, Any]
 
 def linear(params: Params, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
     """Apply `x @ weight + bias`; a layer without a bias adds none."""
-    y = x @ params["weight"]
+    y = matrix_product(x, params["weight"])
     if "bias" not in params:
         return y
     return y + jnp.expand_dims(params["bias"], range(y.ndim - 1))
@@ -54,7 +56,7 @@ def attention(
         mask: true where a query (rows) may look at a key (columns).
     """
     query, key, value = jnp.split(linear(params["qkv"], x), 3, axis=-1)
-    mixed = dot_product_attention(query, key, value, heads, mask=mask)
+    mixed = dot_product_attention(query, key, value, heads, dtype=params["qkv"]["weight"].dtype, mask=mask)
     return linear(params["out"], mixed)
 
 
@@ -64,16 +66,19 @@ def dot_product_attention(
     value: TokenFeatures,
     heads: int,
     *,
+    dtype: Any = jnp.float32,
     mask: Bool[Array, "#b #q n"] | None = None,
 ) -> Float[Array, "b q d"]:
-    """Split into heads, weigh the values by the scaled softmax of query-key products, join again."""
+    """Split into heads, weigh the values by the scaled softmax of query-key products, join again.
+
+    Products are computed in `dtype`, the softmax in float32.
+    """
     features = query.shape[-1] // heads
     query, key, value = (x.reshape(*x.shape[:-1], heads, features) for x in (query, key, value))
-    scores = jnp.einsum("bqhk,bnhk->bhqn", query * features**-0.5, key).astype(jnp.float32)
+    scores = contract("bqhk,bnhk->bhqn", query * features**-0.5, key, dtype=dtype)
     if mask is not None:
         scores = jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min)
-    weights = jax.nn.softmax(scores, axis=-1).astype(value.dtype)
-    mixed = jnp.einsum("bhqn,bnhk->bqhk", weights, value)
+    mixed = contract("bhqn,bnhk->bqhk", jax.nn.softmax(scores, axis=-1), value, dtype=dtype)
     return mixed.reshape(*mixed.shape[:-2], heads * features)
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from wordlight.clip.checkpoint_files import weight_files
 from wordlight.clip.config import ClipConfig
+from wordlight.clip.float_types import float_type
 from wordlight.clip.hub import HubOptions, find_folder
 from wordlight.clip.image_size import with_image_size
 from wordlight.clip.layers import Params
@@ -48,8 +49,9 @@ def load(
             Hub id such as `"openai/clip-vit-base-patch32"`. A folder of that name wins over the Hub.
         image_size: side or (height, width) that images are preprocessed to, instead of the checkpoint's own;
             position embeddings are resampled as the reference program of the layout does.
-        dtype: of the weights and of the towers' computation, float32, bfloat16 or float16. Norms, softmax and
-            embeddings stay float32.
+        dtype: of the weights and of the towers' products, float32, bfloat16 or float16, or `"auto"` for the
+            one that is fastest here (`float_types.fastest_type`). Sums, norms, softmax and embeddings stay
+            float32.
         device: a JAX device or sharding the weights go to.
         revision: branch, tag or commit on the Hub.
         cache_dir: folder of the Hub's cache.
@@ -60,7 +62,7 @@ def load(
         WordlightError: the model cannot be found, read, or does not fit its configuration.
     """
     folder = find_folder(name, HubOptions(revision, cache_dir, local_files_only, token))
-    return load_folder(folder, LoadOptions(_pair(image_size), _float_type(dtype), device))
+    return load_folder(folder, LoadOptions(_pair(image_size), float_type(dtype, device), device))
 
 
 def _pair(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
@@ -71,16 +73,6 @@ def _pair(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
             "zero. Give whole numbers above 0, or None for the checkpoint's own."
         )
     return pair
-
-
-def _float_type(dtype: Any) -> Any:
-    kind = jnp.dtype(dtype)
-    if kind not in (jnp.float32, jnp.bfloat16, jnp.float16):
-        raise WordlightError(
-            f"Weights of type {kind} were asked for. Towers compute in floats of up to 32 bits. Give "
-            "jnp.float32, jnp.bfloat16 or jnp.float16."
-        )
-    return kind
 
 
 def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:

@@ -26,6 +26,7 @@ from wordlight.numerics import safe_normalize
 from wordlight.typing import Pixels
 
 INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), where CLIP starts (arXiv 2103.00020, section 2.5)
+TEXT_STEP = 8  # padding that nothing looks at is cut off in such steps, so that few lengths are compiled
 INITIAL_BIAS = -10.0  # where SigLIP starts (arXiv 2303.15343, algorithm 1)
 
 
@@ -104,9 +105,13 @@ class ClipModel:
     def encode_text(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Float[Array, "n e"]:
         """Tokenise prompts on the host and return unit-norm embeddings; not for use on traced values."""
         ids, mask = self.tokenize(prompts, truncate=truncate)
-        # Towers that see both ways were trained with their padding in sight.
-        seen = mask if self.config.text is None or self.config.text.causal else np.ones_like(mask)
-        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(seen, bool))
+        text = self.config.text
+        if text is not None and not text.causal:
+            mask = np.ones_like(mask)  # towers that see both ways were trained with their padding in sight
+        elif text is not None and text.pooling == "end":
+            used = -(-int(mask.sum(-1).max(initial=1)) // TEXT_STEP) * TEXT_STEP
+            ids, mask = ids[:, :used], mask[:, :used]
+        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
 
     def encode_tokens(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""

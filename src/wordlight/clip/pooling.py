@@ -76,7 +76,8 @@ def cross_attention(
         linear({"weight": weight, "bias": part}, x)
         for weight, part, x in zip(weights, jnp.split(bias, 3), (query, context, context), strict=True)
     )
-    return linear(params["out"], dot_product_attention(queries, keys, values, heads))
+    mixed = dot_product_attention(queries, keys, values, heads, dtype=weights[0].dtype)
+    return linear(params["out"], mixed)
 
 
 def init_pool(key: PRNGKeyArray, config: VitConfig, embed_dim: int) -> Params:

@@ -64,7 +64,8 @@ def attention_pool(params: Params, x: Float[Array, "b h w c"], heads: int) -> Fl
     tokens = jnp.concatenate([tokens.mean(1, keepdims=True), tokens], axis=1) + params["positions"][None]
     query = linear(params["query"], tokens[:, :1])
     key, value = linear(params["key"], tokens), linear(params["value"], tokens)
-    return linear(params["out"], dot_product_attention(query, key, value, heads)[:, 0])
+    dtype = params["query"]["weight"].dtype
+    return linear(params["out"], dot_product_attention(query, key, value, heads, dtype=dtype)[:, 0])
 
 
 def bottleneck(params: Params, x: Float[Array, "b h w c"], stride: int, norm: Norm, epsilon: float) -> Array:

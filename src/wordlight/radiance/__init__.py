@@ -19,6 +19,7 @@ from wordlight.radiance.grids import VoxelField as VoxelField
 from wordlight.radiance.rays import Rays as Rays
 from wordlight.radiance.rays import camera_rays as camera_rays
 from wordlight.radiance.rays import importance_distances as importance_distances
+from wordlight.radiance.rays import intersect_ball as intersect_ball
 from wordlight.radiance.rays import intersect_box as intersect_box
 from wordlight.radiance.rays import segment_edges as segment_edges
 from wordlight.radiance.rays import stratified_distances as stratified_distances

@@ -53,6 +53,8 @@ class DensityConfig:
         blob_strength: added at the origin, falling off as a Gaussian (DreamFusion, arXiv 2209.14988, appendix
             A.2).
         blob_radius: standard deviation of that Gaussian in scene units.
+        bound: distance from the origin beyond which nothing is, whatever the raw number; None leaves it to
+            the cube.
     """
 
     activation: Literal["softplus", "exp"] = "softplus"
@@ -60,6 +62,7 @@ class DensityConfig:
     bias: float = -3.0
     blob_strength: float = 3.0
     blob_radius: float = 0.4
+    bound: float | None = None
 
     def __post_init__(self) -> None:
         if self.activation not in ("softplus", "exp"):
@@ -68,18 +71,21 @@ class DensityConfig:
                 "flat part such as ReLU is not offered, because a field that starts there never moves. Use "
                 '"softplus" or "exp".'
             )
-        if self.scale <= 0 or self.blob_radius <= 0:
+        if self.scale <= 0 or self.blob_radius <= 0 or (self.bound is not None and self.bound <= 0):
             raise ValueError(
-                f"The density scale is {self.scale} and the blob radius {self.blob_radius}. With either at "
-                "zero or below the field is empty or undefined. Pass positive numbers; blob_strength=0 turns "
-                "the blob off."
+                f"The density scale is {self.scale}, the blob radius {self.blob_radius} and the bound "
+                f"{self.bound}. With one of them at zero or below the field is empty or undefined. Pass "
+                "positive numbers; blob_strength=0 turns the blob off."
             )
 
 
 def density(raw: Scalars, points: Vectors, config: DensityConfig) -> Scalars:
-    """Return densities from raw numbers at `points`, zero outside the cube `|x| <= 1`."""
+    """Return densities from raw numbers at `points`, zero outside the cube `|x| <= 1` and beyond the
+    bound."""
     activate = jax.nn.softplus if config.activation == "softplus" else truncated_exp
     inside = jnp.all(jnp.abs(points) <= 1.0, axis=-1)
+    if config.bound is not None:
+        inside &= jnp.sum(points**2, axis=-1) <= config.bound**2
     return jnp.where(inside, config.scale * activate(raw + config.bias + blob(points, config)), 0.0)
 
 

@@ -77,6 +77,22 @@ def intersect_box(rays: Rays, *, half_extent: float = 1.0) -> tuple[Scalars, Sca
     return near, jnp.where(hit, far, near + _EMPTY * (1 + near))
 
 
+def intersect_ball(rays: Rays, *, radius: float = 1.0) -> tuple[Scalars, Scalars]:
+    """Return the distances `(near, far)` between which each ray is inside the ball about the origin.
+
+    As `intersect_box` does, finite with `0 <= near < far`, and an empty interval at the point of the ray
+    closest to the origin where it misses, only grazes, or has the ball behind it.
+    """
+    along = -jnp.sum(rays.origins * rays.directions, axis=-1)
+    nearest = rays.origins + along[..., None] * rays.directions
+    inside = radius**2 - jnp.sum(nearest**2, axis=-1)
+    half = jnp.sqrt(jnp.where(inside > 0, inside, 1.0))
+    near, far = jnp.maximum(along - half, 0.0), along + half
+    hit = (inside > 0) & (far - near > _EMPTY * (1 + near))
+    near = jnp.where(hit, near, jnp.maximum(along, 0.0))
+    return near, jnp.where(hit, far, near + _EMPTY * (1 + near))
+
+
 def _slabs(rays: Rays, half_extent: float, parallel: Array) -> tuple[Array, Array]:
     """Return where each ray enters and leaves the slab of each axis; a parallel ray bounds nothing."""
     lower = safe_divide(-half_extent - rays.origins, rays.directions, epsilon=_PARALLEL)

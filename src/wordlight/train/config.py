@@ -9,7 +9,7 @@ from wordlight.radiance.fields import DensityConfig
 from wordlight.radiance.pyramid import PyramidConfig
 
 # Empty space starts empty, unlike with the field's own defaults: fog is what a guide forgives first.
-SOLID = DensityConfig(scale=25.0, bias=-5.0, blob_strength=5.5, blob_radius=0.35)
+SOLID = DensityConfig(scale=25.0, bias=-5.0, blob_strength=5.5, blob_radius=0.35, bound=0.9)
 
 PresetName = Literal["fast", "default", "fine"]
 

@@ -46,7 +46,7 @@ HELD_OUT_SEED, HELD_OUT_VIEWS = 100, 100
 LOG_EVERY = 100
 SAVE_EVERY = 1000
 REFINING_RATE = 0.3  # of the first course's
-REFINING_SEED = 100  # added to the recipe's
+REFINING_SEED = 100  # added to the recipe's for each course
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def remake(
     out: Path,
     *,
     steps: int | None = None,
-    refine: bool = False,
+    refine: int = 0,
     measure: bool = False,
     cache: Path | None = None,
 ) -> float:
@@ -223,7 +223,8 @@ def remake(
         name: `demo`, `demo-resnet`, `judge-resnet` or `judge-vit`.
         out: folder that gets a folder of that name.
         steps: optimiser steps instead of the recipe's.
-        refine: go on from the model in that folder, at a lower rate and with other batches.
+        refine: go on from the model in that folder, at a lower rate. The number of the course, from 1,
+            draws its batches, so that a second one sees others than the first.
         measure: train nothing, only measure the model in that folder.
         cache: folder that keeps traced views.
     """
@@ -234,7 +235,7 @@ def remake(
         return _report(name, "as it is", load_folder(folder), held_out)
     if refine:
         start = load_folder(folder)
-        recipe = replace(recipe, seed=recipe.seed + REFINING_SEED, calm=0.0, steps=recipe.refining)
+        recipe = replace(recipe, seed=recipe.seed + REFINING_SEED * refine, calm=0.0, steps=recipe.refining)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder.mkdir(parents=True, exist_ok=True)
     write_word_level_tokenizer(folder, VOCABULARY, CONTEXT_LENGTH)

@@ -4,13 +4,16 @@
 all of its devices, and the means over views become sums between them.
 """
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from wordlight.augment import random_background
 from wordlight.radiance.cameras import Camera, orbit
@@ -18,7 +21,7 @@ from wordlight.radiance.fields import density
 from wordlight.radiance.grids import VoxelField
 from wordlight.radiance.lighting import LitField, random_lamp
 from wordlight.radiance.pyramid import PyramidField
-from wordlight.radiance.rays import camera_rays
+from wordlight.radiance.rays import camera_rays, intersect_ball
 from wordlight.radiance.regularizers import (
     annealed,
     distortion,
@@ -115,11 +118,44 @@ def _look(
     plain = jax.random.uniform(plain_key) < config.plain
     low, high = (jnp.where(plain, p, c) for p, c in zip(config.plain_ambient, config.ambient, strict=True))
     lit = LitField(field, *random_lamp(lamp_key, camera.pose[:, 3], ambient=(low, high)), 1.0 - plain)
-    rendering = render_rays(lit, camera_rays(camera), ray_key, samples=config.cameras.samples)
+    rendering = render_ball(lit, camera, ray_key, config)
     background = random_background(background_key, (), camera.height, camera.width)
     image = rendering.colour + (1 - rendering.opacity[..., None]) * background
     loss, metrics = guide.for_view(plain)(image, guidance_key)
     return loss, metrics.similarity, rendering
+
+
+def render_ball(field: LitField, camera: Camera, key: PRNGKeyArray, config: RunConfig) -> Rendering:
+    """Render what a camera sees of the ball that holds all matter; pixels that cannot show it cost nothing.
+
+    The samples are those of the rays through the ball alone, `[rays, ...]`.
+    """
+    pixels, bound = pixels_of_ball(config), config.field.density.bound
+    shape = (camera.height, camera.width)
+    seen = jax.tree.map(lambda x: x.reshape(-1, 3)[pixels], camera_rays(camera))
+    near, far = intersect_ball(seen, radius=bound) if bound is not None else (None, None)
+    some = render_rays(field, seen, key, near=near, far=far, samples=config.cameras.samples)
+
+    def spread(values: Array) -> Array:
+        whole = jnp.zeros((math.prod(shape), *values.shape[1:]), values.dtype)
+        return whole.at[pixels].set(values, unique_indices=True).reshape(*shape, *values.shape[1:])
+
+    return replace(some, colour=spread(some.colour), depth=spread(some.depth), opacity=spread(some.opacity))
+
+
+def pixels_of_ball(config: RunConfig) -> Int[np.ndarray, "rays"]:
+    """Return the pixels, row by row, that can show the ball from some camera of the run.
+
+    Cameras look at its centre, so it is a disc, largest from the nearest of them.
+    """
+    cameras, bound = config.cameras, config.field.density.bound
+    across = np.arange(cameras.size) + 0.5 - cameras.size / 2
+    off_axis = np.hypot(*np.meshgrid(across, across)).ravel()
+    if bound is None or bound >= cameras.radius[0]:
+        return np.arange(off_axis.size)
+    focal = cameras.size / 2 / math.tan(math.radians(cameras.field_of_view) / 2)
+    edge = focal * math.tan(math.asin(bound / cameras.radius[0]))
+    return np.flatnonzero(off_axis <= edge)
 
 
 def view_penalties(renderings: Rendering, step: Array, config: RunConfig) -> Float[Array, ""]:

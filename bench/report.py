@@ -1,0 +1,105 @@
+"""Rows of the table: what was measured, as JSON and as Markdown."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import jax
+
+OURS = "Wordlight"
+PACKAGES = ("jax", "jaxlib", "numpy", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The same work by several routes.
+
+    Attributes:
+        number: where it stands in the table.
+        title: what the work is.
+        values: median of each route.
+        unit: of the values.
+        limit: what the hardware would need for the work's matrix products alone, in the same unit.
+        failed: why a route did not run.
+        notes: what else there is to know.
+        ours: name of the route that the ratios refer to.
+    """
+
+    number: str
+    title: str
+    values: dict[str, float]
+    unit: str = "s"
+    limit: float | None = None
+    failed: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    ours: str = OURS
+
+
+def write(rows: Sequence[Row], results: Path, docs: Path) -> None:
+    """Write the rows as JSON, and as a page."""
+    found = {"machine": machine(), "versions": versions(), "rows": [asdict(row) for row in rows]}
+    results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    docs.write_text(page(rows), encoding="utf-8")
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Return the page of the docs."""
+    packages = ", ".join(f"{name} {number}" for name, number in versions().items())
+    return f"""# Speed
+
+`make bench` makes this table. In each row the routes do the same work and take turns in one run, A B C A B C,
+each in a process of its own; the figure is the median. The ratio is that route's to Wordlight's: above 1,
+Wordlight needs less. The limit is what the work's matrix products alone would take at the rate that a product
+of large square matrices reached in the same turns. Notes on what was tried are in `bench/NOTES.md`.
+
+Machine: {machine()}. Versions: {packages}; the Flax classes run with transformers 4.57.6.
+
+| row | work | route | median | ratio |
+|---|---|---|---|---|
+{chr(10).join(line for row in rows for line in lines(row))}
+"""
+
+
+def lines(row: Row) -> list[str]:
+    """Return a row's lines of the Markdown table."""
+    ours = row.values.get(row.ours)
+    found = []
+    for index, (name, value) in enumerate(row.values.items()):
+        head = f"{row.number} | {row.title}" if index == 0 else " | "
+        ratio = f"{value / ours:.2f}" if ours else ""
+        found.append(f"| {head} | {name} | {shown(value)} {row.unit} | {ratio} |")
+    if row.limit is not None and ours:
+        found.append(f"| | | limit | {shown(row.limit)} {row.unit} | {row.limit / ours:.2f} |")
+    found += [f"| | | {name} | did not run: {why} | |" for name, why in row.failed]
+    return found + [f"| | {note} | | | |" for note in row.notes]
+
+
+def shown(value: float) -> str:
+    """Return a number with three digits that count."""
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def machine() -> str:
+    """Return what ran it, in words."""
+    device = jax.devices()[0].device_kind
+    return f"{platform.machine()}, {jax.device_count()} JAX device ({device}), {cores()} cores"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that matter, of those that are installed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,80 @@
+"""Products in a chosen type: float32 sums, and gradients that are products of that type as well."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import wordlight as wl
+from wordlight.clip.products import contract, matrix_product
+
+KEYS = jax.random.split(jax.random.key(0), 3)
+X, WEIGHT = jax.random.normal(KEYS[0], (2, 5, 64)), jax.random.normal(KEYS[1], (64, 48))
+HALVES = [jnp.bfloat16, jnp.float16]
+
+
+def rounded(x, dtype):
+    return x.astype(dtype).astype(jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_product_is_that_of_the_rounded_operands_with_float32_sums(dtype):
+    product = matrix_product(X, WEIGHT.astype(dtype))
+    assert product.dtype == jnp.float32
+    np.testing.assert_allclose(product, rounded(X, dtype) @ rounded(WEIGHT, dtype), atol=1e-4)
+
+
+def test_sums_of_many_small_numbers_do_not_stop_growing():
+    """In bfloat16, adding 1 to 256 changes nothing."""
+    assert matrix_product(jnp.ones((1, 4096)), jnp.ones((4096, 1), jnp.bfloat16)) == 4096
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(
+    ("axes", "x", "y"),
+    [
+        ("ni,io->no", X[0], WEIGHT),
+        ("bqhk,bnhk->bhqn", X.reshape(2, 5, 4, 16), jnp.flip(X).reshape(2, 5, 4, 16)),
+        ("bhqn,bnhk->bqhk", jnp.ones((2, 4, 3, 5)), X.reshape(2, 5, 4, 16)),
+    ],
+)
+def test_gradients_are_those_of_the_rounded_operands(axes, x, y, dtype):
+    shape = jnp.einsum(axes, x, y).shape
+    waves = jnp.sin(jnp.arange(np.prod(shape))).reshape(shape)
+
+    def loss(x, y):
+        return jnp.sum(waves * contract(axes, x, y, dtype=dtype))
+
+    def plain(x, y):
+        return jnp.sum(rounded(waves, dtype) * jnp.einsum(axes, x, y))
+
+    ours = jax.grad(loss, (0, 1))(x, y)
+    expected = jax.grad(plain, (0, 1))(rounded(x, dtype), rounded(y, dtype))
+    for mine, theirs in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-4 * np.abs(theirs).max())
+
+
+def test_gradients_have_the_types_of_their_operands():
+    weight = WEIGHT.astype(jnp.bfloat16)
+    pull_x, pull_weight = jax.grad(lambda x, w: matrix_product(x, w).sum(), (0, 1))(X, weight)
+    assert (pull_x.dtype, pull_weight.dtype) == (jnp.float32, jnp.bfloat16)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: jax.vmap(jax.grad(lambda x: f(x).sum()))])
+def test_transformations_change_nothing(transform):
+    def run(x):
+        return matrix_product(x, WEIGHT.astype(jnp.bfloat16))
+
+    alone = jnp.stack([transform(run)(X[i : i + 1])[0] for i in range(2)])
+    np.testing.assert_allclose(transform(run)(X), alone, rtol=1e-6)
+
+
+def test_a_bfloat16_tower_multiplies_nothing_in_float32():
+    """One operand of float32 would make the whole product run at its speed."""
+    model = wl.load("demo", dtype=jnp.bfloat16).without_text()
+    step = jax.grad(lambda pixels, model: model.encode_pixels(pixels).sum())
+    compiled = jax.jit(step).lower(jnp.zeros((2, 64, 64, 3)), model).as_text()
+    products = [line for line in compiled.splitlines() if "dot_general" in line]
+    mixed = [line for line in products if "xf32>, tensor" in line.split(":")[-1].split("->")[0]]
+    assert len(products) > 30
+    assert len(mixed) <= 2  # the projection, a vector's worth
