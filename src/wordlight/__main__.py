@@ -1,7 +1,18 @@
-"""`python -m wordlight`, the same as `wordlight`."""
+"""`wordlight`, and `python -m wordlight`, the same."""
 
 import sys
 
-from wordlight.cli import main
 
-sys.exit(main())
+def run() -> None:
+    """Run the command and end the process with its exit code."""
+    # Before anything large is imported, as it begins the process again.
+    from wordlight.huge_pages import start_with_huge_pages
+
+    start_with_huge_pages()
+    from wordlight.cli import main
+
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

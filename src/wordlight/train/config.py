@@ -31,7 +31,7 @@ class CameraConfig:
     held_out: tuple[float, float] = (20.0, 26.0)
     radius: tuple[float, float] = (3.0, 3.4)
     field_of_view: float = 40.0
-    size: int = 48
+    size: int = 64
     samples: int = 40
 
 
@@ -52,9 +52,9 @@ class PenaltyConfig:
 
     opacity: float = 3.0
     transmittance: tuple[float, float] = (0.7, 0.85)
-    half_opacity: float = 0.4
-    density_variation: float = 0.4
-    colour_variation: float = 0.05
+    half_opacity: float = 1.2
+    density_variation: float = 0.2
+    colour_variation: float = 0.4
     outskirts: float = 10.0
     core: float = 0.6
     distortion: float = 0.0
@@ -103,7 +103,7 @@ class RunConfig:
     models: tuple[str, ...] = ("demo", "demo-resnet")
     negatives: tuple[str, ...] | None = None
     seed: int = 0
-    steps: int = 300
+    steps: int = 600
     views: int = 4
     cameras: CameraConfig = default(default_factory=CameraConfig)
     ambient: tuple[float, float] = (0.6, 1.0)
@@ -116,7 +116,7 @@ class RunConfig:
         default_factory=lambda: GuidanceConfig(
             loss="softmax",
             pull=6.0,
-            views=ViewConfig(count=2, zoom=(0.85, 1.15), blur=(1.0, 2.0), noise=0.05),
+            views=ViewConfig(count=3, zoom=(0.85, 1.15), blur=(1.0, 1.5), noise=0.05),
         )
     )
     max_skipped: int = 20
