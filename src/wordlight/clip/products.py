@@ -43,7 +43,22 @@ def _contract_16(axes: str, dtype: Any, x: Array, y: Array) -> Array:
 
 
 def _product(axes: str, dtype: Any, x: Array, y: Array) -> Array:
-    return jnp.einsum(axes, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
+    def narrow(x: Array, y: Array) -> Array:
+        return jnp.einsum(axes, x, y, preferred_element_type=jnp.float32)
+
+    def wide(x: Array, y: Array) -> Array:
+        return jnp.einsum(axes, x.astype(jnp.float32), y.astype(jnp.float32))
+
+    x, y = x.astype(dtype), y.astype(dtype)
+    if not _is_batched(axes):
+        return narrow(x, y)
+    # XLA refuses some orders of the axes on CPUs, only when it runs them, if there are axes of a batch.
+    return jax.lax.platform_dependent(x, y, cpu=wide, default=narrow)
+
+
+def _is_batched(axes: str) -> bool:
+    first, second, result = axes.replace("->", ",").split(",")
+    return bool(set(first) & set(second) & set(result))
 
 
 def _forward(axes: str, dtype: Any, x: Array, y: Array) -> tuple[Array, tuple[Array, Array, Any, Any]]:

@@ -125,7 +125,7 @@ def _look(
     return loss, metrics.similarity, rendering
 
 
-def render_ball(field: LitField, camera: Camera, key: PRNGKeyArray, config: RunConfig) -> Rendering:
+def render_ball(field: LitField, camera: Camera, key: PRNGKeyArray | None, config: RunConfig) -> Rendering:
     """Render what a camera sees of the ball that holds all matter; pixels that cannot show it cost nothing.
 
     The samples are those of the rays through the ball alone, `[rays, ...]`.
