@@ -13,7 +13,7 @@ import tyro
 
 from bench import checkpoints
 from bench.report import Row, lines, write
-from bench.rows import dreams, host, memory, preparing, radiance, starting, towers
+from bench.rows import dreams, host, memory, preparing, quality, radiance, starting, towers
 from bench.workers import ROOT
 
 
@@ -49,7 +49,8 @@ def rows(options: Options) -> Iterator[Row]:
     if 5 in chosen:
         yield host.measure(small, batch=1, rounds=rounds)
     if 6 in chosen:
-        yield radiance.measure(rays=1024, rounds=rounds, device=options.device)
+        yield radiance.measure(rays=1024, rounds=min(rounds, 3), device=options.device)
+        yield quality.measure()
     if 7 in chosen:
         yield from memory.whole_images((64, 128, 256, 512, 1024), rounds=3)
     if 8 in chosen:

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "augment": GROUND,
     "radiance": GROUND,
     "host": GROUND,
+    "huge_pages": set(),
     "export": GROUND,
     "hf": GROUND | {"clip"},
     "guidance": GROUND | {"clip", "losses", "augment"},
@@ -36,8 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": PICTURES | SIDES | {"guidance", "data", "train", "evaluate", "hf", "viewer"},
 }
 # The names that users see; the root imports nothing else and nothing imports it.
-MAY_IMPORT["__init__"] = set(MAY_IMPORT) - {"viewer", "cli"}
-MAY_IMPORT["__main__"] = {"cli"}
+MAY_IMPORT["__init__"] = set(MAY_IMPORT) - {"viewer", "cli", "huge_pages"}
+MAY_IMPORT["__main__"] = {"cli", "huge_pages"}
 
 # Packages that cost seconds, or that only some people have -> the rooms that may name them.
 HEAVY: dict[str, set[str]] = {

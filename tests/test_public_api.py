@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 OTHERS_SIGNATURES = {"wordlight.hf"}
 # The thing acted on comes first in these, as in `render_rays(field, rays, key)`; the rest of the package: key
 # first.
-KEY_LATER = {"render_rays", "render_image", "train_step"}
+KEY_LATER = {"render_ball", "render_image", "render_rays", "train_step"}
 
 
 def modules():

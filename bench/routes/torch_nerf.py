@@ -41,7 +41,7 @@ class Network(torch.nn.Module):
 def encode(points: Any) -> Any:
     """Return the points with sines and cosines of ten octaves."""
     scales = math.pi * 2.0 ** torch.arange(FREQUENCIES)
-    angles = (points[:, :, None] * scales).reshape(len(points), -1)
+    angles = (points[:, None, :] * scales[:, None]).reshape(len(points), -1)
     return torch.cat([points, torch.sin(angles), torch.cos(angles)], -1)
 
 

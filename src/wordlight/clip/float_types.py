@@ -14,14 +14,14 @@ CPU_FLAGS = Path("/proc/cpuinfo")
 INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
 
 
-def float_type(dtype: Any, device: Any = None) -> Any:
+def float_type(dtype: Any, *, device: Any = None) -> Any:
     """Return the asked type; `"auto"` is `fastest_type` on the device.
 
     Raises:
         WordlightError: it is none of float32, bfloat16 and float16.
     """
     if isinstance(dtype, str) and dtype == "auto":
-        return jnp.dtype(fastest_type(device))
+        return jnp.dtype(fastest_type(device=device))
     kind = jnp.dtype(dtype)
     if kind not in (jnp.float32, jnp.bfloat16, jnp.float16):
         raise WordlightError(
@@ -31,7 +31,7 @@ def float_type(dtype: Any, device: Any = None) -> Any:
     return kind
 
 
-def fastest_type(device: Any = None) -> Any:
+def fastest_type(*, device: Any = None) -> Any:
     """Return bfloat16 where it has been measured to be faster, else float32.
 
     That is on processors with instructions for it (AVX512-BF16, AMX). Accelerators have not been measured:

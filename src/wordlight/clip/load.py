@@ -62,7 +62,7 @@ def load(
         WordlightError: the model cannot be found, read, or does not fit its configuration.
     """
     folder = find_folder(name, HubOptions(revision, cache_dir, local_files_only, token))
-    return load_folder(folder, LoadOptions(_pair(image_size), float_type(dtype, device), device))
+    return load_folder(folder, LoadOptions(_pair(image_size), float_type(dtype, device=device), device))
 
 
 def _pair(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
