@@ -24,9 +24,11 @@ from PIL import Image
 from wordlight.data.world.captions import all_captions
 from wordlight.evaluate import RunJudgement, as_json, evaluate, precisions
 from wordlight.export.images import contact_sheet, save_png
+from wordlight.train.results import ResultConfig
 
 COLUMNS = 4
 VIEWS_SHOWN = 3
+GAP = 4  # between the pictures of a sheet
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,11 @@ def picture(folders: Sequence[Path]) -> np.ndarray:
 
 
 def _views(sheet: Path) -> np.ndarray:
-    image = Image.open(sheet).convert("RGB")
-    side = min(image.height // 2, image.width)
-    strip = image.crop((0, 0, min(VIEWS_SHOWN * side, image.width), side))
-    return np.asarray(strip.resize((strip.width * 96 // side, 96)), np.float32) / 255
+    """Return the first pictures of a sheet's first row, without their labels."""
+    side = ResultConfig().sheet_size + GAP
+    strip = Image.open(sheet).convert("RGB").crop((0, 0, VIEWS_SHOWN * side + GAP, side + GAP))
+    small = strip.resize((strip.width * 96 // strip.height, 96))
+    return np.asarray(small, np.float32) / 255
 
 
 def write_docs(options: Options, results: Sequence[RunJudgement], folders: Sequence[Path]) -> None:
@@ -148,7 +151,9 @@ caption that came first instead.
 
 {summary(results)}
 
-A run counts as right when both judges rank its caption first. Errors are standard errors of a proportion.
+A run counts as right when both judges rank its caption first. Errors are standard errors of a proportion;
+where all {options.count} are right or wrong the formula gives 0, and rates {300 / options.count:.0f} points
+away are still possible.
 Median time of a run, {options.jobs} at once on {cores} cores: {np.median(totals):.0f} s.
 
 {table(results)}

@@ -1,6 +1,7 @@
 """What is saved is loaded again, from wherever it lies."""
 
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 import wordlight as wl
 from spoiled import (
@@ -21,6 +22,7 @@ from tiny_clip import EMBED, RESNET, SIZE, VIT, VOCAB, pixels, tiny_clip
 from wordlight.clip.config import TransformerConfig
 from wordlight.clip.image_spec import ImageSpec
 from wordlight.clip.save import save_folder
+from wordlight.clip.tensor_files import KINDS, TensorFiles
 from wordlight.errors import WordlightError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -176,3 +178,18 @@ def test_a_folder_wins_over_the_hub(originals, tmp_path, monkeypatch):
     shutil.copytree(originals / "vit", tmp_path / "someone" / "tiny-clip")
     monkeypatch.chdir(tmp_path)
     assert wl.load("someone/tiny-clip").config == VIT
+
+
+@pytest.mark.parametrize("kind", ["F16", "BF16", "F32", "F64"])
+def test_tensors_are_read_bit_for_bit(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    shapes = {"b": (3, 5), "a": (), "empty": (0, 4), "c": (7,)}
+    tensors = {name: rng.standard_normal(shape).astype(KINDS[kind]) for name, shape in shapes.items()}
+    save_file(tensors, tmp_path / "one.safetensors", metadata={"format": "pt"})
+    with ExitStack() as stack:
+        files = TensorFiles(stack, [tmp_path / "one.safetensors"])
+        for name, expected in tensors.items():
+            read = files.read(name)
+            assert (read.dtype, files.dtype(name)) == (expected.dtype, kind)
+            assert read.shape == expected.shape
+            assert read.tobytes() == expected.tobytes()

@@ -21,7 +21,6 @@ Layout = Literal["HWC", "CHW"]
 
 # (scale, shift): scale * value + shift lies in [0, 1].
 _UNIT = {"unit": (1.0, 0.0), "byte": (1 / 255, 0.0), "signed": (0.5, 0.5)}
-_ROWS = {"HWC": "yh,...hwc->...ywc", "CHW": "yh,...chw->...cyw"}
 _OTHER = {"HWC": "CHW", "CHW": "HWC"}
 _COLUMNS = {"HWC": "xw,...hwc->...hxc", "CHW": "xw,...chw->...chx"}
 
@@ -64,7 +63,7 @@ def preprocess(
 
 
 def _resize(images: Array, rows: AxisWeights, columns: AxisWeights, layout: Layout) -> Array:
-    return _pass(_COLUMNS[layout], columns, _pass(_ROWS[layout], rows, images))
+    return _resize_columns(_resize_rows(images, rows, layout), columns, layout)
 
 
 def _resize_8_bit(
@@ -73,13 +72,25 @@ def _resize_8_bit(
     """Resize as PIL does: columns first, every stage rounded and clipped to [0, 255]."""
     scale, shift = _UNIT[value_range]
     levels = images if value_range == "byte" else (images * scale + shift) * 255
-    levels = _round_to_byte(_pass(_COLUMNS[layout], columns, _round_to_byte(levels)))
-    return _round_to_byte(_pass(_ROWS[layout], rows, levels))
+    levels = _round_to_byte(_resize_columns(_round_to_byte(levels), columns, layout))
+    return _round_to_byte(_resize_rows(levels, rows, layout))
 
 
-def _pass(axes: str, weights: AxisWeights, images: Array) -> Array:
-    # HIGHEST, as accelerators would else multiply with ten bits of mantissa and lose what parity promises.
-    return jnp.einsum(axes, weights.weights, images, precision=jax.lax.Precision.HIGHEST)
+# HIGHEST, as accelerators would else multiply with ten bits of mantissa and lose what parity promises.
+_EXACT = jax.lax.Precision.HIGHEST
+
+
+def _resize_rows(images: Array, rows: AxisWeights, layout: Layout) -> Array:
+    # A product of its own for every image, its columns and channels as one axis: nothing has to be moved.
+    flat = images.reshape(*images.shape[:-2], -1) if layout == "HWC" else images
+    lead, inner = flat.shape[:-2], images.shape[-2:] if layout == "HWC" else images.shape[-1:]
+    matrices = jnp.broadcast_to(rows.weights, (*lead, *rows.weights.shape))
+    resized = jnp.matmul(matrices, flat, precision=_EXACT)
+    return resized.reshape(*lead, len(rows.weights), *inner)
+
+
+def _resize_columns(images: Array, columns: AxisWeights, layout: Layout) -> Array:
+    return jnp.einsum(_COLUMNS[layout], columns.weights, images, precision=_EXACT)
 
 
 @jax.custom_jvp

@@ -1,15 +1,19 @@
 """The tensors of safetensors files, read one at a time."""
 
+import json
+import math
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from wordlight.errors import WordlightError
 
+KINDS = {"F16": np.float16, "BF16": np.dtype(jnp.bfloat16), "F32": np.float32, "F64": np.float64}
 # Buffers that the reference programs save and that follow from the configuration.
 BUFFERS = re.compile(r"(position_ids|num_batches_tracked|attn_mask)$")
 
@@ -35,14 +39,27 @@ class Tensors(Protocol):
         ...
 
 
+class Place(NamedTuple):
+    """Where a tensor lies: what knows its shape and type, its file, and the byte it begins at."""
+
+    handle: Any
+    file: Path
+    start: int
+
+
 class TensorFiles:
-    """The tensors of one or several safetensors files, read one at a time."""
+    """The tensors of one or several safetensors files, read one at a time.
+
+    The library checks the files and knows what is in them. It maps them, and the mapped pages of all tensors
+    read so far would count as this process's memory beside the tensors themselves; so the bytes are read.
+    """
 
     def __init__(self, stack: ExitStack, files: list[Path]):
-        self._where: dict[str, Any] = {}
+        self._where: dict[str, Place] = {}
         for file in files:
             handle = stack.enter_context(_open(file))
-            self._where |= dict.fromkeys(handle.keys(), handle)
+            starts = _starts(file)
+            self._where |= {name: Place(handle, file, starts[name]) for name in starts}
 
     def names(self) -> set[str]:
         """Return the names of all tensors that are not mere buffers."""
@@ -50,15 +67,26 @@ class TensorFiles:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return a tensor's shape without reading it."""
-        return tuple(self._where[name].get_slice(name).get_shape())
+        return tuple(self._where[name].handle.get_slice(name).get_shape())
 
     def dtype(self, name: str) -> str:
         """Return a tensor's type, in the words of the safetensors format, without reading it."""
-        return self._where[name].get_slice(name).get_dtype()
+        return self._where[name].handle.get_slice(name).get_dtype()
 
     def read(self, name: str) -> np.ndarray:
-        """Return a tensor."""
-        return self._where[name].get_tensor(name)
+        """Return a tensor; only floats are read."""
+        place, shape, kind = self._where[name], self.shape(name), KINDS[self.dtype(name)]
+        return np.fromfile(place.file, kind, math.prod(shape), offset=place.start).reshape(shape)
+
+
+def _starts(file: Path) -> dict[str, int]:
+    """Return the byte at which each tensor of a checked file begins: eight bytes of length, the header, the
+    data."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(length))
+    header.pop("__metadata__", None)
+    return {name: 8 + length + entry["data_offsets"][0] for name, entry in header.items()}
 
 
 def _open(file: Path) -> Any:
