@@ -15,7 +15,8 @@ class Loss(torch.nn.Module):
 
     def __init__(self, model: Any, target: Any):
         super().__init__()
-        self.vision, self.projection, self.target = model.vision_model, model.visual_projection, target
+        self.vision, self.projection = model.vision_model, model.visual_projection
+        self.register_buffer("target", target)
 
     def forward(self, pixels: Any) -> Any:
         """Return the loss of preprocessed pixels."""

@@ -16,8 +16,8 @@ def prepare(task: dict[str, Any]) -> Run:
 
     def image(field: MlpField) -> jax.Array:
         if task["way"] == "plain":
-            return render_rays(field, camera_rays(camera), None, background=1.0).colour
-        return render_image(field, camera, chunk=4096, background=1.0).colour
+            return render_rays(field, camera_rays(camera), None, samples=16, background=1.0).colour
+        return render_image(field, camera, chunk=4096, samples=16, background=1.0).colour
 
     @jax.jit
     def step(field: MlpField) -> MlpField:

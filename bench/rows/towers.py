@@ -55,7 +55,8 @@ def routes(
         return Route(f"PyTorch{name}", "torch_clip", task | {"compile": compiled, "device": device})
 
     flax = Route("Flax", "flax_clip", {"folder": str(folder), "batch": batch}, FLAX)
-    plain = [ours(OURS, "float32"), flax, torch("", "float32")]
+    torchax = Route("PyTorch's model in JAX, torchax", "torchax_clip", flax.task, FLAX)
+    plain = [ours(OURS, "float32"), flax, torchax, torch("", "float32")]
     plain.append(torch(", torch.compile", "float32", compiled=True))
     reduced = [ours(REDUCED, "bfloat16"), torch(", autocast", "autocast"), torch(", bfloat16", "bfloat16")]
     if device != "cpu":
