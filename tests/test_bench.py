@@ -1,0 +1,37 @@
+"""What the table of speed is made of: counted operations, ratios, failures that are shown."""
+
+import math
+
+from bench.report import Row, lines
+from bench.rows.towers import image_flops
+
+from wordlight.clip.config import TransformerConfig, VitConfig
+
+
+def test_operations_of_a_small_tower_by_hand():
+    """Four patches and a class token, two wide, one block with an MLP of eight."""
+    tower = VitConfig((4, 4), 2, TransformerConfig(2, 1, 1, 8))
+    products = 5 * (4 * 2 * 2 + 2 * 2 * 8) + 2 * 5 * 5 * 2  # weights, then scores and mixing
+    patches = 4 * (3 * 2 * 2) * 2
+    assert image_flops(tower) == 2 * (products + patches)
+
+
+def test_vit_b_32_has_the_published_number_of_operations():
+    """4.41 billion multiplications, each with its sum, in the table of torchvision."""
+    tower = VitConfig((224, 224), 32, TransformerConfig(768, 12, 12, 3072))
+    assert math.isclose(image_flops(tower) / 2, 4.4e9, rel_tol=0.02)
+
+
+def test_a_ratio_above_one_means_that_wordlight_needs_less():
+    row = Row("1", "work", {"Wordlight": 0.5, "Flax": 0.6}, limit=0.4, notes=("a note",))
+    assert lines(row) == [
+        "| 1 | work | Wordlight | 0.5 s | 1.00 |",
+        "|  |  | Flax | 0.6 s | 1.20 |",
+        "| | | limit | 0.4 s | 0.80 |",
+        "| | a note | | | |",
+    ]
+
+
+def test_a_route_that_did_not_run_is_shown_with_its_reason():
+    row = Row("1", "work", {"Wordlight": 0.5}, failed=(("torchax", "ImportError: no torchax"),))
+    assert "| | | torchax | did not run: ImportError: no torchax | |" in lines(row)
