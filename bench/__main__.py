@@ -1,7 +1,7 @@
 """Every row of the table of speed: `make bench`, or `python -m bench` in the parity environment.
 
-Writes `bench/results.json` and `docs/speed.md` as rows are done; `--only 1 3` measures some rows and
-writes nothing. On a machine with a GPU, and packages that use it: `--device cuda --only 1 2 6 7`.
+Writes `bench/results.json` and `docs/speed.md` as rows are done; `--only 1 3` measures some rows again and
+keeps the others. On a machine with a GPU, and packages that use it: `--device cuda --only 1 2 6 7`.
 """
 
 from collections.abc import Iterator
@@ -70,8 +70,7 @@ def main(options: Options) -> None:
     for row in rows(options):
         print("\n".join(lines(row)), flush=True)
         done.append(row)
-        if not options.only:
-            write(done, ROOT / "bench" / "results.json", ROOT / "docs" / "speed.md")
+        write(done, ROOT / "bench" / "results.json", ROOT / "docs" / "speed.md")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -40,10 +41,29 @@ class Row:
 
 
 def write(rows: Sequence[Row], results: Path, docs: Path) -> None:
-    """Write the rows as JSON, and as a page."""
+    """Write the rows as JSON, and as a page; rows of other numbers that were measured here before stay."""
+    rows = sorted([*_kept(rows, results), *rows], key=lambda row: int(row.number))
     found = {"machine": machine(), "versions": versions(), "rows": [asdict(row) for row in rows]}
     results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     docs.write_text(page(rows), encoding="utf-8")
+
+
+def _kept(rows: Sequence[Row], results: Path) -> list[Row]:
+    """Return the rows of an earlier run that this one did not measure, if its machine and versions were
+    these."""
+    if not results.is_file():
+        return []
+    found = json.loads(results.read_text(encoding="utf-8"))
+    if (found["machine"], found["versions"]) != (machine(), versions()):
+        return []
+    measured = {row.number for row in rows}
+    return [read_row(row) for row in found["rows"] if row["number"] not in measured]
+
+
+def read_row(found: dict[str, Any]) -> Row:
+    """Return a row from its JSON."""
+    failed = tuple((name, why) for name, why in found["failed"])
+    return Row(**found | {"failed": failed, "notes": tuple(found["notes"])})
 
 
 def page(rows: Sequence[Row]) -> str:

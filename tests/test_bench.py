@@ -1,8 +1,9 @@
 """What the table of speed is made of: counted operations, ratios, failures that are shown."""
 
+import json
 import math
 
-from bench.report import Row, lines
+from bench.report import Row, lines, read_row, write
 from bench.rows.towers import image_flops
 
 from wordlight.clip.config import TransformerConfig, VitConfig
@@ -35,3 +36,24 @@ def test_a_ratio_above_one_means_that_wordlight_needs_less():
 def test_a_route_that_did_not_run_is_shown_with_its_reason():
     row = Row("1", "work", {"Wordlight": 0.5}, failed=(("torchax", "ImportError: no torchax"),))
     assert "| | | torchax | did not run: ImportError: no torchax | |" in lines(row)
+
+
+def test_rows_that_are_not_measured_again_are_kept(tmp_path):
+    files = (tmp_path / "results.json", tmp_path / "speed.md")
+    first = Row("1", "work", {"Wordlight": 1.0}, failed=(("Flax", "no Flax"),))
+    write([first, Row("10", "object", {"Wordlight": 9.0})], *files)
+    write([Row("2", "other", {"Wordlight": 2.0})], *files)
+    again = Row("10", "object", {"Wordlight": 8.0}, notes=("quiet",))
+    write([again], *files)
+    kept = [read_row(row) for row in json.loads(files[0].read_text())["rows"]]
+    assert kept == [first, Row("2", "other", {"Wordlight": 2.0}), again]
+    assert files[1].read_text().index("| 2 |") < files[1].read_text().index("| 10 |")
+
+
+def test_rows_of_another_machine_are_not_kept(tmp_path):
+    files = (tmp_path / "results.json", tmp_path / "speed.md")
+    write([Row("1", "work", {"Wordlight": 1.0})], *files)
+    found = json.loads(files[0].read_text())
+    files[0].write_text(json.dumps(found | {"machine": "another"}))
+    write([Row("2", "other", {"Wordlight": 2.0})], *files)
+    assert [row["number"] for row in json.loads(files[0].read_text())["rows"]] == ["2"]

@@ -193,3 +193,13 @@ def test_tensors_are_read_bit_for_bit(tmp_path, kind):
             assert (read.dtype, files.dtype(name)) == (expected.dtype, kind)
             assert read.shape == expected.shape
             assert read.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("copies", [1, 100])
+def test_padding_behind_the_end_changes_nothing(copies):
+    model = wl.load("demo")
+    texts = ["a red car", "a photo of a small yellow bulldozer"] * copies
+    ids, mask = model.tokenize(texts)
+    assert int(mask.sum(-1).max()) < ids.shape[1]
+    whole = model.encode_tokens(jnp.asarray(ids), jnp.asarray(mask))
+    np.testing.assert_allclose(model.encode_text(texts), whole, atol=1e-6)

@@ -43,7 +43,7 @@ def step(field: Any, rays: Rays, near: jax.Array, far: jax.Array, target: jax.Ar
 def write_inputs(file: Path, rays: int) -> None:
     """Write the rays and the network's weights, for a route that has none of its own."""
     rng, field = np.random.default_rng(0), fields("mlp")
-    directions = rng.standard_normal((rays, 3)) * [0.1, 0.1, 0.0] + [0.0, 0.0, -1.0]
+    directions = rng.standard_normal((rays, 3)) * [0.04, 0.04, 0.0] + [0.0, 0.0, -1.0]
     arrays = {
         "origins": np.tile([0.0, 0.0, 3.0], (rays, 1)),
         "directions": directions / np.linalg.norm(directions, axis=-1, keepdims=True),

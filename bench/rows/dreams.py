@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from bench.report import OURS, Row
 from bench.rows.starting import PROMPT, parts
 from wordlight.clip.load import load
-from wordlight.radiance.rays import camera_rays
-from wordlight.radiance.render import render_rays
+from wordlight.radiance.lighting import LitField
 from wordlight.train.config import RunConfig
 from wordlight.train.guide import RunGuide, make_guide
 from wordlight.train.state import init_state
-from wordlight.train.step import Views, sample_views, train_step
+from wordlight.train.step import Views, render_ball, sample_views, train_step
 
 KEY = jax.random.key(0)
 
@@ -48,7 +48,9 @@ def split(*, rounds: int) -> Row:
         "the field, rendered, and its gradient": median(lambda: rendered(field, views, config), rounds),
     }
     seconds["the rest"] = seconds[OURS] - sum(list(seconds.values())[1:])
-    return Row("10", "training step of dream, 4 views of 48x48, 40 samples", seconds)
+    size, samples = config.cameras.size, config.cameras.samples
+    title = f"training step of dream, {config.views} views of {size}x{size}, {samples} samples"
+    return Row("10", title, seconds)
 
 
 def costs(*, rounds: int) -> list[Row]:
@@ -83,7 +85,8 @@ def _stepper(config: RunConfig, guide: RunGuide, views: Views) -> Callable[[], A
 
 
 def _seen(field: Any, config: RunConfig, camera: Any, key: jax.Array) -> jax.Array:
-    return render_rays(field.voxels(), camera_rays(camera), key, samples=config.cameras.samples).colour
+    lit = LitField(field.voxels(), jnp.array([0.0, 0.0, 1.0]), jnp.float32(0.6))
+    return render_ball(lit, camera, key, config).colour
 
 
 def _guided(guide: RunGuide, images: jax.Array, keys: jax.Array) -> jax.Array:

@@ -26,7 +26,7 @@ from wordlight.numerics import safe_normalize
 from wordlight.typing import Pixels
 
 INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), where CLIP starts (arXiv 2103.00020, section 2.5)
-TEXT_STEP = 8  # padding that nothing looks at is cut off in such steps, so that few lengths are compiled
+TEXT_STEP, MANY_TEXTS = 8, 128  # lengths are multiples of the first below so many prompts
 INITIAL_BIAS = -10.0  # where SigLIP starts (arXiv 2303.15343, algorithm 1)
 
 
@@ -109,7 +109,9 @@ class ClipModel:
         if text is not None and not text.causal:
             mask = np.ones_like(mask)  # towers that see both ways were trained with their padding in sight
         elif text is not None and text.pooling == "end":
-            used = -(-int(mask.sum(-1).max(initial=1)) // TEXT_STEP) * TEXT_STEP
+            # Padding behind the end is not looked at. Few lengths, so that few are compiled for few prompts.
+            step = TEXT_STEP if len(ids) < MANY_TEXTS else 1
+            used = -(-int(mask.sum(-1).max(initial=1)) // step) * step
             ids, mask = ids[:, :used], mask[:, :used]
         return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
 
