@@ -1,7 +1,7 @@
 """Every row of the table of speed: `make bench`, or `python -m bench` in the parity environment.
 
 Writes `bench/results.json` and `docs/speed.md` as rows are done; `--only 1 3` measures some rows again and
-keeps the others. On a machine with a GPU, and packages that use it: `--device cuda --only 1 2 6 7`.
+keeps the others. On a machine with a GPU, and packages that use it: `--device cuda`.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,8 @@ from bench import checkpoints
 from bench.report import Row, lines, write
 from bench.rows import dreams, host, memory, preparing, quality, radiance, starting, towers
 from bench.workers import ROOT
+
+GPU_ROWS = (1, 2, 6, 7)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class Options:
 
 def rows(options: Options) -> Iterator[Row]:
     """Yield the rows, in order."""
-    chosen, rounds = options.only or range(1, 11), options.rounds
+    chosen, rounds = options.only or (range(1, 11) if options.device == "cpu" else GPU_ROWS), options.rounds
+    if options.device != "cpu" and not set(chosen) <= set(GPU_ROWS):
+        raise SystemExit(f"Rows {chosen} were asked for on {options.device}. Only {GPU_ROWS} can go there.")
     small = checkpoints.vit_b_32(options.cache / "vit-b-32")
     if {1, 2, 3} & set(chosen):
         for batch in (8, 1) if options.device == "cpu" else (64,):

@@ -24,6 +24,9 @@ from PIL import Image
 from wordlight.data.world.captions import all_captions
 from wordlight.evaluate import RunJudgement, as_json, evaluate, precisions
 from wordlight.export.images import contact_sheet, save_png
+from wordlight.train import run_file
+from wordlight.train.config import PresetName, RunConfig
+from wordlight.train.presets import find_preset
 from wordlight.train.results import ResultConfig
 
 COLUMNS = 4
@@ -49,7 +52,7 @@ class Options:
     docs: Path = Path("docs")
     count: int = 24
     seed: int = 0
-    preset: str = "default"
+    preset: PresetName = "default"
     jobs: int = 1
 
 
@@ -62,23 +65,38 @@ def draw_captions(count: int, seed: int) -> list[str]:
 
 def make_all(captions: Sequence[str], folders: Sequence[Path], options: Options) -> None:
     """Make every object that is not there yet, several at once, each process on cores of its own."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = cores_here()
+    jobs = max(1, min(options.jobs, len(cores)))
     shares: Queue[set[int]] = Queue()
-    for job in range(options.jobs):
-        shares.put(set(cores[job :: options.jobs]))
-    with ThreadPoolExecutor(options.jobs) as pool:
+    for job in range(jobs):
+        shares.put(set(cores[job::jobs]))
+    with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(partial(_make, options.preset, shares), captions, folders))
 
 
-def _make(preset: str, shares: "Queue[set[int]]", caption: str, folder: Path) -> None:
-    run_file = folder / "run.json"
-    if run_file.is_file() and json.loads(run_file.read_text())["status"] == "finished":
+def cores_here() -> list[int]:
+    """Return the cores this process may use; systems that cannot say so have them all."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def is_made(folder: Path, config: RunConfig) -> bool:
+    """Return whether a folder holds a finished run of that configuration."""
+    if not (folder / run_file.NAME).is_file():
+        return False
+    return run_file.read_run(folder)["status"] == "finished" and run_file.read_config(folder) == config
+
+
+def _make(preset: PresetName, shares: "Queue[set[int]]", caption: str, folder: Path) -> None:
+    if is_made(folder, find_preset(preset).apply(RunConfig(caption))):
         return
     command = [sys.executable, "-m", "wordlight", "dream", caption, "-o", str(folder), "--overwrite"]
     share = shares.get()
     try:
         process = subprocess.Popen([*command, "--preset", preset, "--seed", "0"])
-        os.sched_setaffinity(process.pid, share)
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(process.pid, share)
         if process.wait():
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     finally:
@@ -139,7 +157,7 @@ def write_docs(options: Options, results: Sequence[RunJudgement], folders: Seque
     """Write the page and its picture."""
     times = [json.loads((f / "run.json").read_text())["seconds"] for f in folders]
     totals: list[Any] = [sum(t.values()) for t in times]
-    cores = len(os.sched_getaffinity(0))
+    cores = len(cores_here())
     save_png(options.docs / "images" / "r_precision.png", picture(folders))
     page = f"""# R-Precision
 

@@ -41,7 +41,7 @@ class Row:
 
 
 def write(rows: Sequence[Row], results: Path, docs: Path) -> None:
-    """Write the rows as JSON, and as a page; rows of other numbers that were measured here before stay."""
+    """Write the rows as JSON, and as a page; other rows that were measured here before stay."""
     rows = sorted([*_kept(rows, results), *rows], key=lambda row: int(row.number))
     found = {"machine": machine(), "versions": versions(), "rows": [asdict(row) for row in rows]}
     results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -56,8 +56,8 @@ def _kept(rows: Sequence[Row], results: Path) -> list[Row]:
     found = json.loads(results.read_text(encoding="utf-8"))
     if (found["machine"], found["versions"]) != (machine(), versions()):
         return []
-    measured = {row.number for row in rows}
-    return [read_row(row) for row in found["rows"] if row["number"] not in measured]
+    measured = {(row.number, row.title) for row in rows}
+    return [read_row(row) for row in found["rows"] if (row["number"], row["title"]) not in measured]
 
 
 def read_row(found: dict[str, Any]) -> Row:
@@ -71,12 +71,15 @@ def page(rows: Sequence[Row]) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in versions().items())
     return f"""# Speed
 
-`make bench` makes this table. In each row the routes do the same work and take turns in one run, A B C A B C,
-each in a process of its own; the figure is the median. The ratio is that route's to Wordlight's: above 1,
-Wordlight needs less. The limit is what the work's matrix products alone would take at the rate that a product
-of large square matrices reached in the same turns. Notes on what was tried are in `bench/NOTES.md`.
+`make bench` makes this table. Where Wordlight stands beside others, the routes take turns in one run, A B C A
+B C, each in a process of its own (row 5 in one process; rows 7 and 8, where memory counts, one after
+another), and the figure is the median. The ratio is that route's to the row's first: above 1, Wordlight needs
+less. The limit is what the work's matrix products alone would take at the rate that a product of large square
+matrices reached in the same turns. Whole runs and fits are done once. What was tried is in
+[the notes](../bench/NOTES.md).
 
-Machine: {machine()}. Versions: {packages}; the Flax classes run with transformers 4.57.6.
+Machine: {machine()}. Versions: {packages}; the Flax classes and torchax run with
+transformers 4.57.6 and torch 2.12.1.
 
 | row | work | route | median | ratio |
 |---|---|---|---|---|

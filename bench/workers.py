@@ -61,7 +61,10 @@ class Worker:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the answer."""
-        print(json.dumps(request), file=self._requests, flush=True)
+        try:
+            print(json.dumps(request), file=self._requests, flush=True)
+        except BrokenPipeError:
+            raise RouteError(f"the process ended ({self._process.poll()})") from None
         line = self._answers.readline()
         answer = json.loads(line) if line else {"error": f"the process ended ({self._process.poll()})"}
         if "error" in answer:
@@ -98,8 +101,12 @@ def take_turns(routes: Sequence[Route], rounds: int) -> Turns:
         workers = dict(_started(routes, stack, failed))
         seconds: dict[str, list[float]] = {name: [] for name in workers}
         for _ in range(rounds):
-            for name, worker in workers.items():
-                seconds[name].append(worker.run())
+            for name, worker in list(workers.items()):
+                try:
+                    seconds[name].append(worker.run())
+                except RouteError as error:
+                    failed[name] = str(error)
+                    del workers[name], seconds[name]
         values = {name: worker.prepared["value"] for name, worker in workers.items()}
     return Turns(seconds, values, failed)
 

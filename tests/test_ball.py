@@ -45,6 +45,8 @@ def test_the_picture_of_the_ball_is_the_picture_of_all(radius):
     # Both step across the ball's edge, each at other places.
     np.testing.assert_allclose(ball.opacity, whole.opacity, atol=0.02)
     np.testing.assert_allclose(ball.colour, whole.colour, atol=0.02)
+    empty = np.asarray(ball.opacity) == 0
+    assert (np.asarray(ball.depth)[empty] > 2).all()
 
 
 def test_pixels_that_cannot_show_it_are_left_out():
@@ -58,9 +60,11 @@ def test_without_a_ball_in_front_every_pixel_counts(config):
     assert len(pixels_of_ball(config)) == 40**2
 
 
-def test_a_field_without_a_bound_fills_the_cube():
-    field = lit(UNBOUND)
-    ball = render_ball(field, camera(3.0), None, UNBOUND)
+@pytest.mark.parametrize("bound", [None, 1.5])
+def test_a_field_that_reaches_the_cube_fills_it(bound):
+    config = replace(CONFIG, field=PyramidConfig(density=replace(BOUND, bound=bound)))
+    field = lit(config)
+    ball = render_ball(field, camera(3.0), None, config)
     whole = render_rays(field, camera_rays(camera(3.0)), None, samples=200)
     np.testing.assert_allclose(ball.opacity, whole.opacity, atol=1e-5)
 

@@ -50,7 +50,19 @@ def test_the_compiled_step_of_a_bfloat16_model_has_no_float32_weights():
     assert "tensor<32x96xf32>" not in text
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, jnp.int8, jnp.complex64])
+@pytest.mark.parametrize("scale", [1e-7, 1e6])
+def test_a_gradient_may_be_smaller_and_larger_than_float16_can_hold(scale):
+    model = wl.load(TOWERS / "hf-quick-gelu", dtype=jnp.float16)
+    target = jax.random.normal(jax.random.key(1), (model.config.embed_dim,))
+
+    def gradient(scale):
+        image = jax.random.uniform(jax.random.key(0), (40, 50, 3))
+        return jax.grad(lambda x: scale * (model.encode_image(x) @ target))(image)
+
+    np.testing.assert_allclose(gradient(scale), scale * gradient(1.0), rtol=1e-3, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.int8, jnp.complex64, "bf16", None])
 def test_other_types_are_refused(dtype):
     with pytest.raises(WordlightError, match=r"type .* were asked for.*bfloat16"):
         wl.load(TOWERS / "hf-quick-gelu", dtype=dtype)

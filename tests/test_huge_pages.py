@@ -51,7 +51,7 @@ def test_nothing_is_started_where_it_would_change_nothing(started, monkeypatch, 
 def test_the_command_still_answers(monkeypatch):
     """For real, in a process of its own."""
     environment = {k: v for k, v in os.environ.items() if k != huge_pages.VARIABLE}
-    command = [sys.executable, "-m", "wordlight", "score", "--help"]
+    command = [sys.executable, "-m", "wordlight", "dream", "--help"]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert answer.returncode == 0
-    assert "usage: wordlight score" in answer.stdout
+    assert "usage: wordlight dream" in answer.stdout

@@ -47,8 +47,8 @@ def write_inputs(file: Path, rays: int) -> None:
     arrays = {
         "origins": np.tile([0.0, 0.0, 3.0], (rays, 1)),
         "directions": directions / np.linalg.norm(directions, axis=-1, keepdims=True),
-        "near": np.full(rays, 2.0),
-        "far": np.full(rays, 4.0),
+        "near": np.full(rays, 2.1),
+        "far": np.full(rays, 3.9),
         "target": rng.random((rays, 3)),
     }
     arrays["harmonics"] = spherical_harmonics(jnp.asarray(arrays["directions"], jnp.float32), 3)

@@ -59,7 +59,7 @@ def costs(*, rounds: int) -> list[Row]:
     cameras = base.cameras
     changes = {
         "views": {n: replace(base, views=n) for n in (2, 4, 8)},
-        "rays of a view": {n * n: replace(base, cameras=replace(cameras, size=n)) for n in (32, 48, 64)},
+        "pixels of a view": {n * n: replace(base, cameras=replace(cameras, size=n)) for n in (32, 48, 64)},
         "samples": {n: replace(base, cameras=replace(cameras, samples=n)) for n in (20, 40, 80)},
     }
     found = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from bench.report import OURS, Row
 from bench.workers import Alone, Route, run_alone
@@ -46,8 +47,8 @@ def loading(folder: Path, *, rounds: int) -> list[Row]:
     ]
     found = {route.name: [run_alone(route, 1) for _ in range(rounds)] for route in routes}
     size = (folder / "model.safetensors").stat().st_size
-    seconds = {name: min(run.first for run in runs) for name, runs in found.items()}
-    peaks = {name: min(run.growth for run in runs) / MEGABYTE for name, runs in found.items()}
+    seconds = {name: median(run.first for run in runs) for name, runs in found.items()}
+    peaks = {name: median(run.growth for run in runs) / MEGABYTE for name, runs in found.items()}
     ratio = peaks[OURS] * MEGABYTE / size
     note = f"the file has {size / MEGABYTE:.0f} MB, of which Wordlight's peak is {ratio:.2f}"
     return [

@@ -5,10 +5,11 @@ import sys
 
 def run() -> None:
     """Run the command and end the process with its exit code."""
-    # Before anything large is imported, as it begins the process again.
-    from wordlight.huge_pages import start_with_huge_pages
+    if "dream" in sys.argv[1:2]:
+        # The process begins again, half a second that only a long run gets back.
+        from wordlight.huge_pages import start_with_huge_pages
 
-    start_with_huge_pages()
+        start_with_huge_pages()
     from wordlight.cli import main
 
     sys.exit(main())

@@ -5,6 +5,7 @@ one page fault for every 4 KB. glibc asks for huge pages where a variable says s
 process begins, so the process begins once more: measured on two cores, a step takes a fifth less.
 """
 
+import contextlib
 import os
 import platform
 import sys
@@ -20,9 +21,10 @@ def start_with_huge_pages() -> None:
     It helps where glibc allocates and the system leaves the choice to programs. A variable that the user has
     set stays as it is.
     """
-    if VARIABLE in os.environ or not offered():
+    if VARIABLE in os.environ or not sys.executable or not offered():
         return
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {VARIABLE: VALUE})
+    with contextlib.suppress(OSError):  # then it goes on as it is
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {VARIABLE: VALUE})
 
 
 def offered() -> bool:

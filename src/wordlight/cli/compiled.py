@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"  # what compiles faster is not kept
+
 
 def keep_compiled() -> None:
     """Let JAX keep what it compiles in the user's cache folder, unless it was told where, or told not to.
@@ -12,11 +14,19 @@ def keep_compiled() -> None:
     import jax
 
     if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        folder = cache_folder()
+        if folder is None:
+            return
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        if LEAST_SECONDS not in os.environ:
+            jax.config.update(LEAST_SECONDS.lower(), 0.5)
 
 
-def cache_folder() -> Path:
-    """Return where compiled programs are kept: `wordlight/compiled` in the user's cache folder."""
+def cache_folder() -> Path | None:
+    """Return where compiled programs are kept: `wordlight/compiled` in the user's cache folder; None for a
+    user without one."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "wordlight" / "compiled"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "wordlight" / "compiled"
+    except RuntimeError:
+        return None

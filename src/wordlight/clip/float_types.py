@@ -22,11 +22,15 @@ def float_type(dtype: Any, *, device: Any = None) -> Any:
     """
     if isinstance(dtype, str) and dtype == "auto":
         return jnp.dtype(fastest_type(device=device))
-    kind = jnp.dtype(dtype)
+    try:
+        kind = None if dtype is None else jnp.dtype(dtype)
+    except TypeError:
+        kind = None
     if kind not in (jnp.float32, jnp.bfloat16, jnp.float16):
         raise WordlightError(
-            f"Weights of type {kind} were asked for. Towers compute in floats of up to 32 bits. Give "
-            'jnp.float32, jnp.bfloat16, jnp.float16, or "auto" for the fastest here.'
+            f"Weights of type {dtype if kind is None else kind} were asked for. It is a short name such as "
+            '"bf16", or a type that towers do not compute in. Give jnp.float32, jnp.bfloat16, jnp.float16, '
+            'or "auto" for the fastest here.'
         )
     return kind
 
@@ -40,8 +44,10 @@ def fastest_type(*, device: Any = None) -> Any:
     Args:
         device: a JAX device or sharding; None for JAX's default.
     """
-    devices = getattr(device, "device_set", {device or jax.devices()[0]})
-    on_cpu = all(one.platform == "cpu" for one in devices)
+    default = jax.config.jax_default_device or jax.devices()[0]  # pyright: ignore[reportAttributeAccessIssue]
+    devices = getattr(device, "device_set", {device or default})
+    # The default may be named by its platform alone.
+    on_cpu = all(getattr(one, "platform", one) == "cpu" for one in devices)
     return jnp.bfloat16 if on_cpu and _multiplies_bfloat16() else jnp.float32
 
 

@@ -1,6 +1,7 @@
 """Products of matrices in a chosen type, with float32 sums.
 
-Bfloat16 and float16 operands are multiplied in their type and added up in float32, forwards and backwards.
+Bfloat16 operands are multiplied in their type and added up in float32, forwards and backwards; float16
+forwards only, as gradients leave its range. Attention's products are in float32 on CPUs.
 The rules of differentiation that JAX derives would multiply a float32 cotangent with a 16-bit operand, which
 converts the operand and runs at the speed of float32.
 """
@@ -69,6 +70,8 @@ def _forward(axes: str, dtype: Any, x: Array, y: Array) -> tuple[Array, tuple[Ar
 
 def _backward(axes: str, dtype: Any, kept: tuple[Array, Array, Any, Any], gradient: Array) -> Any:
     x, y, like_x, like_y = kept
+    if dtype == jnp.float16:
+        dtype = jnp.dtype(jnp.float32)  # a gradient is easily below or beyond what float16 can hold
     first, second, result = axes.replace("->", ",").split(",")
     pull_x = _product(f"{result},{second}->{first}", dtype, gradient, y)
     pull_y = _product(f"{first},{result}->{second}", dtype, x, gradient)

@@ -31,7 +31,7 @@ def text_features(
     """
     if config.pooling == "last":
         ids, mask = _filled(ids, mask, config)
-    tokens = params["tokens"][ids]
+    tokens = params["tokens"][ids].astype(jnp.float32)
     if config.pooling == "class":
         last = jnp.broadcast_to(params["class_token"][None, None, :], (len(ids), 1, tokens.shape[2]))
         tokens = jnp.concatenate([tokens, last], axis=1)

@@ -21,7 +21,7 @@ from wordlight.radiance.fields import density
 from wordlight.radiance.grids import VoxelField
 from wordlight.radiance.lighting import LitField, random_lamp
 from wordlight.radiance.pyramid import PyramidField
-from wordlight.radiance.rays import camera_rays, intersect_ball
+from wordlight.radiance.rays import camera_rays, intersect_ball, intersect_box
 from wordlight.radiance.regularizers import (
     annealed,
     distortion,
@@ -132,15 +132,21 @@ def render_ball(field: LitField, camera: Camera, key: PRNGKeyArray | None, confi
     """
     pixels, bound = pixels_of_ball(config), config.field.density.bound
     shape = (camera.height, camera.width)
-    seen = jax.tree.map(lambda x: x.reshape(-1, 3)[pixels], camera_rays(camera))
-    near, far = intersect_ball(seen, radius=bound) if bound is not None else (None, None)
-    some = render_rays(field, seen, key, near=near, far=far, samples=config.cameras.samples)
+    rays = jax.tree.map(lambda x: x.reshape(-1, 3), camera_rays(camera))
+    # A ball that reaches out of the cube is bounded by the cube.
+    near, far = intersect_ball(rays, radius=bound) if bound and bound < 1 else intersect_box(rays)
+    seen, near, some_far = jax.tree.map(lambda x: x[pixels], (rays, near, far))
+    some = render_rays(field, seen, key, near=near, far=some_far, samples=config.cameras.samples)
 
-    def spread(values: Array) -> Array:
-        whole = jnp.zeros((math.prod(shape), *values.shape[1:]), values.dtype)
+    def spread(values: Array, whole: Array) -> Array:
         return whole.at[pixels].set(values, unique_indices=True).reshape(*shape, *values.shape[1:])
 
-    return replace(some, colour=spread(some.colour), depth=spread(some.depth), opacity=spread(some.opacity))
+    return replace(
+        some,
+        colour=spread(some.colour, jnp.zeros((len(far), 3))),
+        depth=spread(some.depth, far),
+        opacity=spread(some.opacity, jnp.zeros(len(far))),
+    )
 
 
 def pixels_of_ball(config: RunConfig) -> Int[np.ndarray, "rays"]:
@@ -167,7 +173,8 @@ def view_penalties(renderings: Rendering, step: Array, config: RunConfig) -> Flo
     total += penalties.half_opacity * jnp.mean(half_opacity(renderings.opacity))
     if penalties.distortion and renderings.samples is not None:
         spread = distortion(renderings.samples.weights, renderings.samples.edges)
-        total += penalties.distortion * jnp.mean(spread)
+        # The mean over all pixels: those without samples have none.
+        total += penalties.distortion * jnp.sum(spread) / renderings.opacity.size
     return total
 
 
