@@ -36,7 +36,6 @@ def patchify(pixels: Pixels, patch_size: int) -> Float[Array, "b p i"]:
 
 def vit_tokens(params: Params, pixels: Pixels, config: VitConfig) -> TokenFeatures:
     """Return the tokens after the last block, the class token first, before the final norm."""
-    pixels = pixels.astype(params["patch"]["weight"].dtype)
     tokens = linear(params["patch"], patchify(pixels, config.patch_size))
     if config.class_token:
         first = params["class_token"][None, None, :]
