@@ -37,6 +37,8 @@ def check_live() -> dict[str, tuple[float, float]]:
 def _state_dicts(folder: Path) -> Any:
     """Yield the largest difference between a checkpoint and its copy as a state dict; it has to be none."""
     hf, open_clip = folder / "hf", folder / "open-clip"
+    hf.mkdir()
+    open_clip.mkdir()
     write_hf(TINY_VISION, TINY_TEXT, hf)
     write_open_clip(tiny_open_vit(), open_clip)
     files = ((hf, "pytorch_model.bin"), (hf, "weights.pt"), (open_clip, "open_clip_pytorch_model.bin"))
