@@ -17,6 +17,7 @@ from bench.rows import dreams, host, memory, preparing, quality, radiance, start
 from bench.workers import ROOT
 
 GPU_ROWS = (1, 2, 6, 7)
+FILES = (ROOT / "bench" / "results.json", ROOT / "docs" / "speed.md")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def main(options: Options) -> None:
     for row in rows(options):
         print("\n".join(lines(row)), flush=True)
         done.append(row)
-        write(done, ROOT / "bench" / "results.json", ROOT / "docs" / "speed.md")
+        write(done, *FILES)
+    write(done, *FILES, complete=True)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 import tyro
-from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel  # pyright: ignore[reportMissingImports]
+from transformers import CLIPModel  # pyright: ignore[reportMissingImports]
 
+from bench.checkpoints import vit_b_32
+from bench.routes.torch_clip import Loss
+from bench.routes.wordlight_clip import step as native_step
 from wordlight import host
 from wordlight.clip.load import load
 
@@ -43,42 +46,15 @@ class Options:
     device: str = "cpu"
 
 
-def write_random(folder: Path) -> Path:
-    """Let transformers write ViT-B/32 with random weights."""
-    torch.manual_seed(0)
-    CLIPModel(CLIPConfig()).save_pretrained(folder)
-    CLIPImageProcessor().save_pretrained(folder)
-    return folder
-
-
 def native_route(folder: Path, target: np.ndarray) -> Route:
     model = load(folder).without_text()
-
-    @jax.jit
-    def step(model: Any, pixels: jax.Array, target: jax.Array) -> Any:
-        def loss(pixels: jax.Array) -> jax.Array:
-            return -(model.encode_pixels(pixels, layout="CHW") * target[None]).sum(-1).mean()
-
-        return jax.value_and_grad(loss)(pixels)
-
-    return lambda pixels: ready(step(model, jnp.asarray(pixels), jnp.asarray(target)))
+    return lambda pixels: ready(native_step(model, jnp.asarray(pixels), jnp.asarray(target)))
 
 
 def torch_loss(folder: Path, target: np.ndarray, device: str) -> Any:
     """Return the same loss as a module."""
-    model = CLIPModel.from_pretrained(folder).eval().requires_grad_(False).to(device)
-    goal = torch.tensor(target, device=device)
-
-    class Loss(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.vision, self.projection = model.vision_model, model.visual_projection
-
-        def forward(self, pixels: Any) -> Any:
-            embeds = self.projection(self.vision(pixel_values=pixels).pooler_output)
-            return -(torch.nn.functional.normalize(embeds, dim=-1) @ goal).mean()
-
-    return Loss().eval()
+    model = CLIPModel.from_pretrained(folder).eval().requires_grad_(False)
+    return Loss(model, torch.tensor(target)).to(device).eval()
 
 
 def callback_route(module: Any) -> Route:
@@ -150,7 +126,7 @@ def measured(folder: Path, options: Options) -> dict[str, list[float]]:
 def main(options: Options) -> None:
     """Measure a given checkpoint or a random one."""
     with tempfile.TemporaryDirectory() as name:
-        print(table(measured(options.model or write_random(Path(name)), options)))
+        print(table(measured(options.model or vit_b_32(Path(name)), options)))
 
 
 if __name__ == "__main__":

@@ -40,15 +40,22 @@ class Row:
     ours: str = OURS
 
 
-def write(rows: Sequence[Row], results: Path, docs: Path) -> None:
-    """Write the rows as JSON, and as a page; other rows that were measured here before stay."""
-    rows = sorted([*_kept(rows, results), *rows], key=lambda row: int(row.number))
+def write(rows: Sequence[Row], results: Path, docs: Path, *, complete: bool = False) -> None:
+    """Write the rows as JSON, and as a page; other rows that were measured here before stay.
+
+    Args:
+        rows: what is measured so far.
+        results: the JSON file.
+        docs: the page.
+        complete: these are all rows of their numbers, so older ones of another title go.
+    """
+    rows = sorted([*_kept(rows, results, complete), *rows], key=lambda row: int(row.number))
     found = {"machine": machine(), "versions": versions(), "rows": [asdict(row) for row in rows]}
     results.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     docs.write_text(page(rows), encoding="utf-8")
 
 
-def _kept(rows: Sequence[Row], results: Path) -> list[Row]:
+def _kept(rows: Sequence[Row], results: Path, complete: bool) -> list[Row]:
     """Return the rows of an earlier run that this one did not measure, if its machine and versions were
     these."""
     if not results.is_file():
@@ -56,8 +63,10 @@ def _kept(rows: Sequence[Row], results: Path) -> list[Row]:
     found = json.loads(results.read_text(encoding="utf-8"))
     if (found["machine"], found["versions"]) != (machine(), versions()):
         return []
-    measured = {(row.number, row.title) for row in rows}
-    return [read_row(row) for row in found["rows"] if (row["number"], row["title"]) not in measured]
+    older = [read_row(row) for row in found["rows"]]
+    if complete:
+        return [row for row in older if row.number not in {new.number for new in rows}]
+    return [row for row in older if (row.number, row.title) not in {(new.number, new.title) for new in rows}]
 
 
 def read_row(found: dict[str, Any]) -> Row:

@@ -9,13 +9,9 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from parity.tower_cases import tiny_open_vit, write_hf, write_open_clip
+from parity.tower_cases import TINY_TEXT, TINY_VISION, tiny_open_vit, write_hf, write_open_clip
 from wordlight.clip.load import load
 from wordlight.errors import WordlightError
-
-TINY_VISION = {"hidden_size": 32, "intermediate_size": 48, "image_size": 24, "patch_size": 8}
-TINY_TEXT = {"hidden_size": 16, "intermediate_size": 40, "vocab_size": 64, "eos_token_id": 63}
-TINY_TEXT |= {"bos_token_id": 1, "pad_token_id": 0}
 
 
 class Poison:

@@ -43,6 +43,11 @@ IMAGES = 2
 Arrays = dict[str, np.ndarray]
 
 
+TINY_VISION = {"hidden_size": 32, "intermediate_size": 48, "image_size": 24, "patch_size": 8}
+TINY_TEXT = {"hidden_size": 16, "intermediate_size": 40, "vocab_size": 64, "eos_token_id": 63}
+TINY_TEXT |= {"bos_token_id": 1, "pad_token_id": 0}
+
+
 class Case(NamedTuple):
     """A checkpoint: what writes it into a folder, and whether it is small enough to be a golden file."""
 
@@ -53,20 +58,17 @@ class Case(NamedTuple):
 
 def all_cases() -> list[Case]:
     """Return every case, the smallest first."""
-    tiny_vision = {"hidden_size": 32, "intermediate_size": 48, "image_size": 24, "patch_size": 8}
-    tiny_text = {"hidden_size": 16, "intermediate_size": 40, "vocab_size": 64, "eos_token_id": 63}
-    tiny_text |= {"bos_token_id": 1, "pad_token_id": 0}
     bfloat = {"dtype": torch.bfloat16, "max_shard_size": "40KB"}
     small = {"hidden_size": 64, "intermediate_size": 256, "num_attention_heads": 4}
     words = {"hidden_size": 48, "intermediate_size": 192, "num_attention_heads": 4}
     return [
-        Case("hf-quick-gelu", partial(write_hf, tiny_vision, tiny_text), golden=True),
+        Case("hf-quick-gelu", partial(write_hf, TINY_VISION, TINY_TEXT), golden=True),
         Case(
             "hf-gelu-sharded-bfloat16",
             partial(
                 write_hf,
-                tiny_vision | {"hidden_act": "gelu"},
-                tiny_text | {"hidden_act": "gelu", "eos_token_id": 2},
+                TINY_VISION | {"hidden_act": "gelu"},
+                TINY_TEXT | {"hidden_act": "gelu", "eos_token_id": 2},
                 embed_dim=20,
                 **bfloat,
             ),

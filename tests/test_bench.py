@@ -50,6 +50,14 @@ def test_rows_that_are_not_measured_again_are_kept(tmp_path):
     assert files[1].read_text().index("| 2 |") < files[1].read_text().index("| 10 |")
 
 
+def test_older_titles_go_once_a_number_is_complete(tmp_path):
+    files = (tmp_path / "results.json", tmp_path / "speed.md")
+    write([Row("1", "old title", {"Wordlight": 1.0}), Row("2", "other", {"Wordlight": 2.0})], *files)
+    for complete, titles in ((False, ["old title", "new title", "other"]), (True, ["new title", "other"])):
+        write([Row("1", "new title", {"Wordlight": 1.0})], *files, complete=complete)
+        assert [row["title"] for row in json.loads(files[0].read_text())["rows"]] == titles
+
+
 def test_rows_of_another_machine_are_not_kept(tmp_path):
     files = (tmp_path / "results.json", tmp_path / "speed.md")
     write([Row("1", "work", {"Wordlight": 1.0})], *files)

@@ -2,7 +2,6 @@
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 
 from bench.report import OURS, Row
 from bench.rows.starting import PROMPT, parts
+from bench.serve import timed
 from wordlight.clip.load import load
 from wordlight.radiance.lighting import LitField
 from wordlight.train.config import RunConfig
@@ -99,10 +99,5 @@ def _rendered(field: Any, views: Views, config: RunConfig) -> jax.Array:
 
 def median(run: Callable[[], Any], rounds: int) -> float:
     """Return the median seconds of a run, after two that compile and warm up."""
-    seconds = []
-    for turn in range(-2, rounds):
-        start = time.perf_counter()
-        jax.block_until_ready(run())
-        if turn >= 0:
-            seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    seconds = [timed(lambda: jax.block_until_ready(run())) for _ in range(2 + rounds)]
+    return statistics.median(seconds[2:])

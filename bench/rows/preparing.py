@@ -10,8 +10,8 @@ def preprocessing(*, batch: int, rounds: int, tower: Row) -> Row:
     """Return the row of 512x512 to 224; `tower` is row 1 of the same batch."""
     task = {"batch": batch, "size": 512}
     routes = [
-        Route(OURS, "wordlight_preprocess", task),
-        Route("jax.image.resize, crop, normalisation", "jax_preprocess", task),
+        Route(OURS, "preprocessing", task | {"way": "wordlight"}),
+        Route("jax.image.resize, crop, normalisation", "preprocessing", task | {"way": "by hand"}),
     ]
     turns = take_turns(routes, rounds)
     share = turns.median(OURS) / tower.values[OURS]

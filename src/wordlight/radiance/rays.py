@@ -71,10 +71,7 @@ def intersect_box(rays: Rays, *, half_extent: float = 1.0) -> tuple[Scalars, Sca
     beside = jnp.any(parallel & (jnp.abs(rays.origins) >= half_extent), axis=-1)
     near = jnp.maximum(jnp.max(first, axis=-1), 0.0)
     far = jnp.min(last, axis=-1)
-    hit = ~beside & (far - near > _EMPTY * (1 + near))
-    closest = jnp.maximum(-jnp.sum(rays.origins * rays.directions, axis=-1), 0.0)
-    near = jnp.where(hit, near, closest)
-    return near, jnp.where(hit, far, near + _EMPTY * (1 + near))
+    return _interval_or_empty(rays, near, far, ~beside)
 
 
 def intersect_ball(rays: Rays, *, radius: float = 1.0) -> tuple[Scalars, Scalars]:
@@ -83,13 +80,22 @@ def intersect_ball(rays: Rays, *, radius: float = 1.0) -> tuple[Scalars, Scalars
     As `intersect_box` does, finite with `0 <= near < far`, and an empty interval at the point of the ray
     closest to the origin where it misses, only grazes, or has the ball behind it.
     """
-    along = -jnp.sum(rays.origins * rays.directions, axis=-1)
-    nearest = rays.origins + along[..., None] * rays.directions
+    closest = _closest(rays)
+    nearest = rays.origins + closest[..., None] * rays.directions
     inside = radius**2 - jnp.sum(nearest**2, axis=-1)
     half = jnp.sqrt(jnp.where(inside > 0, inside, 1.0))
-    near, far = jnp.maximum(along - half, 0.0), along + half
-    hit = (inside > 0) & (far - near > _EMPTY * (1 + near))
-    near = jnp.where(hit, near, jnp.maximum(along, 0.0))
+    return _interval_or_empty(rays, jnp.maximum(closest - half, 0.0), closest + half, inside > 0)
+
+
+def _closest(rays: Rays) -> Scalars:
+    """Return where each line comes closest to the origin; negative if that is behind the ray's start."""
+    return -jnp.sum(rays.origins * rays.directions, axis=-1)
+
+
+def _interval_or_empty(rays: Rays, near: Scalars, far: Scalars, possible: Array) -> tuple[Scalars, Scalars]:
+    """Return the interval where it is possible and has a length, else an empty one at the closest point."""
+    hit = possible & (far - near > _EMPTY * (1 + near))
+    near = jnp.where(hit, near, jnp.maximum(_closest(rays), 0.0))
     return near, jnp.where(hit, far, near + _EMPTY * (1 + near))
 
 
