@@ -216,7 +216,9 @@ def inputs(model: ClipModel, seed: int = 1) -> Arrays:
     full = text.pooling in ("last", "class")
     length, vocab = text.context_length if full else min(text.context_length, 12), text.vocab_size
     end = vocab - 1 if text.end_id is None else text.end_id
-    ids = rng.integers(3, min(vocab, end) - 1, (3, length))
+    # An end below the words (2, as BERT's vocabularies have it) leaves all of them free.
+    above = min(vocab, end) - 1 if end > 3 else vocab
+    ids = rng.integers(3, above, (3, length))
     stops = np.array([length - 1, 4, 7])
     after = np.arange(length)[None] >= stops[:, None]
     mask = (np.arange(length)[None] <= stops[:, None]).astype(np.int32)

@@ -21,11 +21,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "typing": {"errors"},
     "numerics": {"errors", "typing"},
-    "clip": GROUND,
+    "clip": GROUND | {"memory"},
     "losses": GROUND,
     "augment": GROUND,
     "radiance": GROUND,
     "host": GROUND,
+    "memory": set(),
     "huge_pages": set(),
     "export": GROUND,
     "hf": GROUND | {"clip"},
@@ -37,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": PICTURES | SIDES | {"guidance", "data", "train", "evaluate", "hf", "viewer"},
 }
 # The names that users see; the root imports nothing else and nothing imports it.
-MAY_IMPORT["__init__"] = set(MAY_IMPORT) - {"viewer", "cli", "huge_pages"}
+MAY_IMPORT["__init__"] = set(MAY_IMPORT) - {"viewer", "cli", "huge_pages", "memory"}
 MAY_IMPORT["__main__"] = {"cli", "huge_pages"}
 
 # Packages that cost seconds, or that only some people have -> the rooms that may name them.

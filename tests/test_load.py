@@ -23,6 +23,7 @@ from wordlight.clip.config import TransformerConfig
 from wordlight.clip.image_spec import ImageSpec
 from wordlight.clip.save import save_folder
 from wordlight.clip.tensor_files import KINDS, TensorFiles
+from wordlight.clip.weights import aligned_empty
 from wordlight.errors import WordlightError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -180,19 +181,59 @@ def test_a_folder_wins_over_the_hub(originals, tmp_path, monkeypatch):
     assert wl.load("someone/tiny-clip").config == VIT
 
 
-@pytest.mark.parametrize("kind", ["F16", "BF16", "F32", "F64"])
-def test_tensors_are_read_bit_for_bit(tmp_path, kind):
+@pytest.fixture(params=["F16", "BF16", "F32", "F64"])
+def saved(request, tmp_path):
+    """Tensors of many shapes in a file, by name, and the name of their type."""
     rng = np.random.default_rng(0)
-    shapes = {"b": (3, 5), "a": (), "empty": (0, 4), "c": (7,)}
-    tensors = {name: rng.standard_normal(shape).astype(KINDS[kind]) for name, shape in shapes.items()}
-    save_file(tensors, tmp_path / "one.safetensors", metadata={"format": "pt"})
+    shapes = {"a": (), "b": (3, 5), "c": (7,), "empty": (0, 4), "tall": (50, 3), "kernel": (40, 2, 3, 3)}
+    tensors = {
+        name: rng.standard_normal(shape).astype(KINDS[request.param]) for name, shape in shapes.items()
+    }
+    file = tmp_path / "one.safetensors"
+    save_file(tensors, file, metadata={"format": "pt"})
+    return file, tensors, request.param
+
+
+def test_tensors_are_read_bit_for_bit(saved):
+    file, tensors, kind = saved
     with ExitStack() as stack:
-        files = TensorFiles(stack, [tmp_path / "one.safetensors"])
+        files = TensorFiles(stack, [file])
         for name, expected in tensors.items():
-            read = files.read(name)
-            assert (read.dtype, files.dtype(name)) == (expected.dtype, kind)
-            assert read.shape == expected.shape
-            assert read.tobytes() == expected.tobytes()
+            found = np.full_like(expected, 9.0)
+            files.read_into(name, found)
+            assert files.dtype(name) == kind
+            assert found.tobytes() == expected.tobytes()
+
+
+def test_tensors_are_read_into_arrays_of_another_order_and_type(saved):
+    file, tensors, _ = saved
+    with ExitStack() as stack:
+        files = TensorFiles(stack, [file])
+        for name, expected in tensors.items():
+            found = np.zeros(expected.shape[::-1], np.float32)
+            files.read_into(name, found.T)
+            np.testing.assert_array_equal(found.T, expected.astype(np.float32))
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_named(saved):
+    file, tensors, _ = saved
+    with ExitStack() as stack:
+        files = TensorFiles(stack, [file])
+        file.write_bytes(file.read_bytes()[:-8])
+        last = max(files.names(), key=lambda name: files._where[name].start)
+        with pytest.raises(
+            WordlightError, match=rf"one.safetensors ended 8 bytes before {last} did.*is done"
+        ):
+            files.read_into(last, np.zeros_like(tensors[last]))
+
+
+def test_weights_are_taken_over_without_a_copy():
+    """JAX on CPUs keeps an array as it is if it begins where it asks for."""
+    array = aligned_empty((300, 70), np.float32)
+    array[:] = 1.0
+    assert array.ctypes.data % 64 == 0
+    taken = jax.device_put(array, jax.devices("cpu")[0])
+    assert taken.unsafe_buffer_pointer() == array.ctypes.data
 
 
 @pytest.mark.parametrize("copies", [1, 100])

@@ -15,6 +15,7 @@ from wordlight.guidance import GuidanceConfig as GuidanceConfig
 from wordlight.guidance import GuidanceEnsemble as GuidanceEnsemble
 from wordlight.guidance import ViewConfig as ViewConfig
 from wordlight.guidance import ViewDependentGuidance as ViewDependentGuidance
+from wordlight.radiance.accumulate import value_and_grad_over_rays as value_and_grad_over_rays
 from wordlight.radiance.render import render_image as render_image
 from wordlight.radiance.render import render_rays as render_rays
 
@@ -34,4 +35,5 @@ __all__ = [
     "preprocess",
     "render_image",
     "render_rays",
+    "value_and_grad_over_rays",
 ]

@@ -11,6 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 
+def at_least_float32(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return floats of 16 bits as float32, and wider ones as they are."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
 def safe_norm(x: Float[Array, "..."], *, axis: int = -1, keepdims: bool = False) -> Float[Array, "..."]:
     """Return the Euclidean norm along `axis`.
 

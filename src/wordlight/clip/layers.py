@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from wordlight.clip.config import Activation, TransformerConfig
 from wordlight.clip.products import contract, matrix_product
+from wordlight.numerics import at_least_float32
 from wordlight.typing import TokenFeatures
 
 Params = dict[str, Any]
@@ -29,8 +30,8 @@ def linear(params: Params, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
 
 def layer_norm(params: Params, x: Float[Array, "*b d"], epsilon: float) -> Float[Array, "*b d"]:
     """Normalise the last axis to zero mean and unit variance, scale and shift (arXiv 1607.06450, eq. 4)."""
-    x32 = x.astype(jnp.float32)
-    centred = x32 - x32.mean(-1, keepdims=True)
+    wide = at_least_float32(x)
+    centred = wide - wide.mean(-1, keepdims=True)
     variance = jnp.mean(jnp.square(centred), -1, keepdims=True)
     axes = range(x.ndim - 1)
     scaled = centred * jax.lax.rsqrt(variance + epsilon) * jnp.expand_dims(params["scale"], axes)

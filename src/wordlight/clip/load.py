@@ -20,6 +20,7 @@ from wordlight.clip.model import ClipModel, init_params
 from wordlight.clip.processing import Processing, read_processing
 from wordlight.clip.weights import ReadOptions, read_params
 from wordlight.errors import WordlightError
+from wordlight.memory import give_back_memory
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:
         WordlightError: as `load` does.
     """
     options, found = options or LoadOptions(), read_processing(folder)
+    give_back_memory()
     params = (
         open_clip_params(folder, found, options) if found.open_clip else _hf_params(folder, found, options)
     )

@@ -22,7 +22,8 @@ from wordlight.clip.text import init_text, text_features
 from wordlight.clip.tokenizer import Tokenizer, Tokens
 from wordlight.clip.vit import init_vit, vit_features
 from wordlight.errors import WordlightError
-from wordlight.numerics import safe_normalize
+from wordlight.memory import give_back_memory
+from wordlight.numerics import at_least_float32, safe_normalize
 from wordlight.typing import Pixels
 
 INITIAL_LOG_SCALE = 2.6592600  # log(1 / 0.07), where CLIP starts (arXiv 2103.00020, section 2.5)
@@ -86,7 +87,7 @@ class ClipModel:
             )
         last = pixels if layout == "HWC" else jnp.moveaxis(pixels, -3, -1)
         features = _image_features(self.params["vision"], last.reshape(-1, *size, 3), self.config)
-        return features.astype(jnp.float32).reshape(*pixels.shape[:-3], self.config.embed_dim)
+        return at_least_float32(features).reshape(*pixels.shape[:-3], self.config.embed_dim)
 
     def tokenize(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
         """Turn prompts into ids and mask, `[n, context_length]` each, on the host.
@@ -113,7 +114,9 @@ class ClipModel:
             step = TEXT_STEP if len(ids) < MANY_TEXTS else 1
             used = -(-int(mask.sum(-1).max(initial=1)) // step) * step
             ids, mask = ids[:, :used], mask[:, :used]
-        return _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
+        embeds = _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
+        give_back_memory()
+        return embeds
 
     def encode_tokens(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""
@@ -140,7 +143,7 @@ class ClipModel:
             )
         _check_ids(ids, config.vocab_size)
         visible = None if mask is None else mask.astype(bool)
-        return text_features(self.params["text"], ids, config, mask=visible).astype(jnp.float32)
+        return at_least_float32(text_features(self.params["text"], ids, config, mask=visible))
 
     def logits(
         self, image_embeds: Float[Array, "*b e"], text_embeds: Float[Array, "n e"]

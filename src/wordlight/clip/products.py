@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 
 
 def matrix_product(x: Float[Array, "*b i"], weight: Float[Array, "i o"]) -> Float[Array, "*b o"]:
-    """Return `x @ weight`, computed in the type of the weight; float32."""
-    if weight.dtype == jnp.float32:
+    """Return `x @ weight`, computed in the type of the weight; at least float32."""
+    if weight.dtype.itemsize > 2:
         return x @ weight
     flat = contract("ni,io->no", x.reshape(-1, x.shape[-1]), weight, dtype=weight.dtype)
     return flat.reshape(*x.shape[:-1], weight.shape[1])
@@ -33,7 +33,7 @@ def contract(axes: str, x: Array, y: Array, *, dtype: Any) -> Array:
         y: second operand.
         dtype: of the products.
     """
-    if dtype == jnp.float32:
+    if jnp.dtype(dtype).itemsize > 2:
         return jnp.einsum(axes, x.astype(dtype), y.astype(dtype))
     return _contract_16(axes, jnp.dtype(dtype), x, y)
 

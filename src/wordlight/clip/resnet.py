@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from wordlight.clip.config import ResNetConfig
 from wordlight.clip.layers import Params, dot_product_attention, init_linear, linear
+from wordlight.numerics import at_least_float32
 from wordlight.typing import Pixels
 
 Norm = Callable[[Params, Float[Array, "b h w c"], float], Float[Array, "b h w c"]]
@@ -24,8 +25,8 @@ EXPANSION = 4
 def stored_norm(params: Params, x: Float[Array, "b h w c"], epsilon: float) -> Float[Array, "b h w c"]:
     """Batch norm with the stored mean and variance (arXiv 1502.03167, algorithm 2)."""
     # The mean goes first: folded into the shift, it would cancel there and cost digits.
-    scale = params["scale"] * jax.lax.rsqrt(params["variance"].astype(jnp.float32) + epsilon)
-    centred = x.astype(jnp.float32) - params["mean"][None, None, None, :]
+    scale = params["scale"] * jax.lax.rsqrt(at_least_float32(params["variance"]) + epsilon)
+    centred = at_least_float32(x) - params["mean"][None, None, None, :]
     normed = centred * scale[None, None, None, :] + params["bias"][None, None, None, :]
     return normed.astype(x.dtype)
 

@@ -34,15 +34,6 @@ class Source:
     shares: tuple[int, ...] = ()
     extra: int = 0
 
-    def to_ours(self, tensors: list[np.ndarray], shape: Shape) -> np.ndarray:
-        """Convert the named tensors to our weight of the given shape."""
-        joined = tensors[0] if len(tensors) == 1 else np.concatenate(tensors)
-        if self.kind == "linear":
-            return joined.T
-        if self.kind in ("conv", "patch"):
-            return joined.transpose(2, 3, 1, 0).reshape(shape)
-        return joined.reshape(shape)
-
     def theirs_shapes(self, shape: Shape) -> list[Shape]:
         """Return the shape each named tensor must have for our weight of the given shape."""
         if self.kind == "linear":
@@ -57,7 +48,7 @@ class Source:
         return [(rows, *shape[1:]) for rows in self._rows(shape[0])]
 
     def to_theirs(self, weight: np.ndarray) -> dict[str, np.ndarray]:
-        """Convert our weight to the named tensors."""
+        """Return our weight as the named tensors: views, so what is written to them is written to ours."""
         shapes = self.theirs_shapes(weight.shape)
         if self.kind == "linear":
             weight = weight.T

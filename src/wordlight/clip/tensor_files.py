@@ -1,11 +1,10 @@
 """The tensors of safetensors files, read one at a time."""
 
 import json
-import math
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from wordlight.errors import WordlightError
 
 KINDS = {"F16": np.float16, "BF16": np.dtype(jnp.bfloat16), "F32": np.float32, "F64": np.float64}
+STRIPE = 16  # rows; of 32-bit numbers, they fill a cache line of a transposed array
 # Buffers that the reference programs save and that follow from the configuration.
 BUFFERS = re.compile(r"(position_ids|num_batches_tracked|attn_mask)$")
 
@@ -34,8 +34,8 @@ class Tensors(Protocol):
         """Return a tensor's type, in the words of the safetensors format."""
         ...
 
-    def read(self, name: str) -> np.ndarray:
-        """Return a tensor."""
+    def read_into(self, name: str, view: np.ndarray) -> None:
+        """Write a tensor into an array of its shape, rounded to the type of that."""
         ...
 
 
@@ -73,10 +73,36 @@ class TensorFiles:
         """Return a tensor's type, in the words of the safetensors format, without reading it."""
         return self._where[name].handle.get_slice(name).get_dtype()
 
-    def read(self, name: str) -> np.ndarray:
-        """Return a tensor; only floats are read."""
-        place, shape, kind = self._where[name], self.shape(name), KINDS[self.dtype(name)]
-        return np.fromfile(place.file, kind, math.prod(shape), offset=place.start).reshape(shape)
+    def read_into(self, name: str, view: np.ndarray) -> None:
+        """Write a tensor into an array of its shape, rounded to the type of that; only floats are read."""
+        place, kind = self._where[name], KINDS[self.dtype(name)]
+        with place.file.open("rb") as stream:
+            stream.seek(place.start)
+            if view.dtype == kind and view.flags.c_contiguous:
+                _fill(view, stream, name)
+            else:
+                _fill_in_stripes(view, stream, name, kind)
+
+
+def _fill(values: np.ndarray, stream: BinaryIO, name: str) -> None:
+    count = stream.readinto(values.reshape(-1).view(np.uint8))  # pyright: ignore[reportAttributeAccessIssue]
+    if count != values.nbytes:
+        raise WordlightError(
+            f"{stream.name} ended {values.nbytes - count} bytes before {name} did. Another program is "
+            "probably writing it. Load it once that is done."
+        )
+
+
+def _fill_in_stripes(view: np.ndarray, stream: BinaryIO, name: str, kind: Any) -> None:
+    """Read a few rows at a time: no second copy of the tensor is held, and in a transposed array whole cache
+    lines are written."""
+    rows = np.atleast_1d(view)
+    count = STRIPE if rows.ndim > 1 else len(rows)
+    block = np.empty((count, *rows.shape[1:]), kind)
+    for start in range(0, len(rows), count):
+        part = rows[start : start + count]
+        _fill(block[: len(part)], stream, name)
+        part[...] = block[: len(part)]
 
 
 def _starts(file: Path) -> dict[str, int]:

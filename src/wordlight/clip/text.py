@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from wordlight.clip.config import TextConfig
 from wordlight.clip.layers import Params, init_norm, init_transformer, layer_norm, transformer
+from wordlight.numerics import at_least_float32
 
 
 def end_positions(ids: Int[Array, "b n"], end_id: int | None) -> Int[Array, "b"]:
@@ -31,7 +32,7 @@ def text_features(
     """
     if config.pooling == "last":
         ids, mask = _filled(ids, mask, config)
-    tokens = params["tokens"][ids].astype(jnp.float32)
+    tokens = at_least_float32(params["tokens"][ids])
     if config.pooling == "class":
         last = jnp.broadcast_to(params["class_token"][None, None, :], (len(ids), 1, tokens.shape[2]))
         tokens = jnp.concatenate([tokens, last], axis=1)

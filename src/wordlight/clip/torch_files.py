@@ -36,10 +36,12 @@ class TorchFiles:
         kind = str(self._tensors[name].dtype).removeprefix("torch.")
         return NAMES.get(kind, kind)
 
-    def read(self, name: str) -> np.ndarray:
-        """Return a tensor; bfloat16, which NumPy does not have, as float32."""
+    def read_into(self, name: str, view: np.ndarray) -> None:
+        """Write a tensor into an array of its shape, rounded to the type of that."""
         tensor = self._tensors[name].detach()
-        return (tensor.float() if self.dtype(name) == "BF16" else tensor).contiguous().numpy()
+        # NumPy has no bfloat16 of PyTorch's.
+        values = (tensor.float() if self.dtype(name) == "BF16" else tensor).numpy()
+        view[...] = values.reshape(view.shape)
 
 
 def _state_dict(file: Path) -> dict[str, Any]:

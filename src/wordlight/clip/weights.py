@@ -1,5 +1,6 @@
 """Reading and writing weights: every tensor used, every leaf filled, or an error that lists both."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +21,8 @@ from wordlight.clip.torch_files import TorchFiles
 from wordlight.errors import WordlightError
 
 FLOATS = ("F16", "BF16", "F32", "F64")
+ALIGNMENT = 64
+CHECKED = 2**20  # numbers looked at at a time, so that what says which are finite stays small
 
 
 @dataclass(frozen=True)
@@ -116,10 +119,27 @@ def _read_one(
 ) -> Float[Array, "..."]:
     """Return one weight; names of tensors that are not finite are added to `broken`."""
     dtype = options.dtype if shape else np.float32  # the scale of the logits feeds an exponential
+    weight = aligned_empty(shape, dtype)
     with np.errstate(over="ignore"):  # what is beyond the type becomes infinite, and is refused as such
-        parts = [tensors.read(name).astype(dtype, copy=False) for name in source.names]
-    broken += [n for n, part in zip(source.names, parts, strict=True) if not np.isfinite(part).all()]
-    return jax.device_put(source.to_ours(parts, shape).reshape(shape), options.device)
+        for name, view in source.to_theirs(weight).items():
+            tensors.read_into(name, view)
+            broken += [] if _is_finite(view) else [name]
+    return jax.device_put(weight, options.device)
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Return an array of unset values that JAX takes over without a copy where its device is the CPU: it
+    begins at a multiple of 64 bytes."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(count + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def _is_finite(view: np.ndarray) -> bool:
+    rows = np.atleast_1d(view)
+    step = max(1, CHECKED // max(1, math.prod(rows.shape[1:])))
+    return all(np.isfinite(rows[start : start + step]).all() for start in range(0, len(rows), step))
 
 
 def write_params(file: Path, params: Params, layout: Params, *, dtype: Any = np.float32) -> None:

@@ -1,5 +1,6 @@
 """Cameras, fields and volume rendering: from a scene held in arrays to an image."""
 
+from wordlight.radiance.accumulate import value_and_grad_over_rays as value_and_grad_over_rays
 from wordlight.radiance.cameras import Camera as Camera
 from wordlight.radiance.cameras import look_at as look_at
 from wordlight.radiance.cameras import orbit as orbit
