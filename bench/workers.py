@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PARITY = ROOT / ".venv-parity" / "bin" / "python"
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what `wordlight dream` starts with
 FLAX = ROOT / ".venv-bench" / "bin" / "python"
 
 

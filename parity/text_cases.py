@@ -15,6 +15,7 @@ import open_clip
 import tokenizers
 import transformers
 
+from wordlight.clip.config_open_clip import open_clip_text_rules
 from wordlight.clip.tokenizer import TextRules, Tokenizer
 from wordlight.clip.tokenizer_files import END, OPENAI_FILE, OPENAI_MERGES, START, openai_bpe, read_merges
 
@@ -125,17 +126,18 @@ def check_live() -> dict[str, tuple[float, float]]:
     """Compare with transformers and open_clip on every prompt; return (ids that differ, how many may)."""
     prompts = [*PROMPTS, *LIVE_PROMPTS]
     as_hf = Tokenizer.find(VOCABULARY.parent, 77, rules=TextRules("none"))
-    as_open_clip = Tokenizer.from_folder(VOCABULARY.parent, 77)
-    if as_hf is None:
+    rules = open_clip_text_rules({"model_cfg": {"text_cfg": {}}})
+    as_open_clip = Tokenizer.find(VOCABULARY.parent, 77, rules=rules)
+    if as_hf is None or as_open_clip is None:
         raise RuntimeError("open_clip lost its vocabulary")
     expected = reference()(prompts, padding="max_length", max_length=77, truncation=True)["input_ids"]
-    # open_clip spells its special tokens otherwise, and fills up with zeros, which no tower looks at.
+    # open_clip spells its special tokens otherwise.
     plain = [prompt for prompt in prompts if END not in prompt]
-    ids, mask = as_open_clip(plain)
+    ids = as_open_clip(plain).ids
     theirs = open_clip.tokenizer.SimpleTokenizer()(plain).numpy()
     return {
         "clip-text-ids/transformers": (float(np.sum(as_hf(prompts).ids != np.asarray(expected))), 0.0),
-        "clip-text-ids/open_clip": (float(np.sum(ids * mask != theirs)), 0.0),
+        "clip-text-ids/open_clip": (float(np.sum(ids != theirs)), 0.0),
     }
 
 

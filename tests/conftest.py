@@ -18,6 +18,7 @@ os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="wordlight-hub-")
 os.environ.pop("HF_HUB_CACHE", None)
 
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -44,3 +45,11 @@ def _no_leftover_config():
     yield
     for name, value in before.items():
         jax.config.update(name, value)
+
+
+@pytest.fixture
+def unchecked():
+    """Reach the package's own refusals, as users do, without the annotations checked before them."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

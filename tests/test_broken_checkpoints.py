@@ -206,7 +206,7 @@ def test_an_index_without_shards_is_refused(vit, weight_map):
     index = shard(vit)
     index.write_text(json.dumps({"weight_map": weight_map}))
     with pytest.raises(WordlightError, match="none at all"):
-        weight_files(vit, "model")
+        weight_files(vit, ("model",))
 
 
 # Anything else

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -21,14 +20,6 @@ LOSSES = ("cosine", "spherical", "softmax")
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return tiny_clip(VIT, tokenizer=tiny_tokenizer(tmp_path_factory.mktemp("words")))
-
-
-@pytest.fixture
-def unchecked():
-    """Reach the package's own refusals, as users do, without the annotations checked before them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def guide(model, prompts=PROMPTS, **options):

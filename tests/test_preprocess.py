@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.preprocess import preprocess
+from wordlight.clip.preprocess import check_layout, preprocess
 from wordlight.errors import WordlightError
 
 CLIP = ImageSpec((224, 224))
@@ -255,6 +255,16 @@ def test_transformations_agree_with_the_plain_call():
         np.testing.assert_allclose(result, expected, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (0, 3)])
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("rounding", ["none", "pil"])
+def test_an_empty_batch_gives_an_empty_one(lead, layout, rounding):
+    x = np.zeros((*lead, 20, 30, 3) if layout == "HWC" else (*lead, 3, 20, 30), "f4")
+    prepare = lambda x: preprocess(x, dataclasses.replace(SMALL, rounding=rounding), layout=layout)  # noqa: E731
+    assert prepare(x).shape == jax.jit(prepare)(x).shape == (*lead, 16, 16, 3)
+    assert jax.grad(lambda x: jnp.sum(prepare(x)))(x).shape == x.shape
+
+
 def test_no_callback_and_no_second_compilation():
     prepare: Any = jax.jit(preprocess, static_argnames="spec")
     assert "callback" not in str(jax.make_jaxpr(lambda x: preprocess(x, SMALL))(jnp.zeros((20, 30, 3))))
@@ -282,6 +292,7 @@ def test_only_the_rows_that_the_crop_needs_are_read():
         (np.zeros((8, 8, 3), "f4"), {"layout": "CHW"}, "layout='HWC'"),
         (np.zeros((8, 8, 5), "f4"), {}, "5 channels"),
         (np.zeros((0, 8, 3), "f4"), {}, "no pixels"),
+        (np.zeros((0, 8, 0, 3), "f4"), {}, "no pixels"),
         (np.zeros((8, 8, 3), "u1"), {}, "dtype uint8.*jax.grad.*Pass floats.*byte"),
         (np.zeros((8, 8, 3), "i4"), {"value_range": "signed"}, "dtype int32"),
         (np.zeros((8, 8, 3), bool), {}, "dtype bool"),
@@ -302,120 +313,13 @@ def test_integers_under_grad_are_refused_with_advice():
         jax.grad(lambda x: jnp.sum(preprocess(x, SMALL)))(x.astype(jnp.uint8))
 
 
-# Specs
-
-
-HF = {
-    "crop_size": 224,
-    "do_center_crop": True,
-    "do_normalize": True,
-    "do_resize": True,
-    "feature_extractor_type": "CLIPFeatureExtractor",
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.26130258, 0.27577711],
-    "resample": 3,
-    "size": 224,
-}
-NEW = {
-    "crop_size": {"height": 224, "width": 224},
-    "do_convert_rgb": True,
-    "image_processor_type": "CLIPImageProcessor",
-    "rescale_factor": 0.00392156862745098,
-    "size": {"shortest_edge": 224},
-}
-
-
-def test_every_spelling_of_the_clip_configuration_is_the_same_spec():
-    assert ImageSpec.from_hf(HF, 224) == ImageSpec.from_hf(NEW) == ImageSpec.from_hf({}, 224)
-    assert ImageSpec.from_hf(HF, (224, 224)) == dataclasses.replace(CLIP, resize_to=(224, 224))
-    fast = ImageSpec.from_hf({"image_processor": NEW, "processor_class": "CLIPProcessor"}, 224)
-    assert fast == dataclasses.replace(ImageSpec.from_hf(NEW), mode="hf-torchvision")
-    assert hash(fast) != hash(CLIP)
-
-
-def test_a_resize_larger_than_the_crop_is_kept():
-    spec = ImageSpec.from_hf(NEW | {"size": {"shortest_edge": 256}}, 224)
-    assert spec.resized_size((512, 512)) == (256, 256)
-    assert preprocess(image(64, 64), spec).shape == (224, 224, 3)
-
-
-def test_siglip_squashes():
-    config = {
-        "image_processor_type": "SiglipImageProcessor",
-        "size": {"height": 32, "width": 32},
-        "image_mean": [0.5, 0.5, 0.5],
-        "image_std": [0.5, 0.5, 0.5],
-    }
-    spec = ImageSpec.from_hf(config, 32)
-    assert (spec.resize, spec.crop) == ("squash", False)
-    np.testing.assert_allclose(preprocess(np.zeros((10, 20, 3), "f4"), spec), -1, atol=1e-6)
-
-
-def test_other_rescalings_are_folded_into_mean_and_deviation():
-    spec = ImageSpec.from_hf(NEW | {"rescale_factor": 1 / 127.5}, 224)
-    pixels = preprocess(np.full((8, 8, 3), 0.5, "f4"), spec)
-    np.testing.assert_allclose(pixels[0, 0], _normal(1.0), atol=1e-5)
-
-
-def test_open_clip_configuration():
-    config = {
-        "model_cfg": {"vision_cfg": {"image_size": 64}},
-        "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.25] * 3, "interpolation": "bilinear"},
-    }
-    assert ImageSpec.from_open_clip(config) == ImageSpec(
-        (64, 64), interpolation="bilinear", mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25), mode="open_clip"
-    )
-    longest = ImageSpec.from_open_clip({"resize_mode": "longest", "fill_color": 255}, (8, 8))
-    assert (longest.resize, longest.fill, longest.crop) == ("longest", 1.0, True)
-    assert ImageSpec.from_open_clip({"resize_mode": "squash", "size": [8, 9]}).size == (8, 9)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"size": {"edge": 3}}, "size"),
-        ({"size": -1}, r"\(-1, -1\)"),
-        ({"size": "big"}, "size 'big'"),
-        ({"crop_size": [1, 2, 3]}, "positive integers"),
-        ({"crop_size": 200}, r"\(200, 200\).*\(224, 224\)"),
-        ({"resample": 5}, "hamming|resample"),
-        ({"resample": None}, "resample"),
-        ({"image_mean": [0.5, 0.5]}, "2 numbers"),
-        ({"image_std": [0, 1, 1]}, "std"),
-        ({"image_std": ["a", 1, 1]}, "finite number"),
-        ({"image_mean": [float("nan"), 1, 1]}, "finite"),
-        ({"do_resize": "yes"}, "do_resize"),
-        ({"do_center_crop": False}, "do_center_crop is false"),
-        ({"do_pad": True}, "do_pad"),
-        ({"max_num_patches": 256}, "max_num_patches"),
-        ({"rescale_factor": 0}, "rescale_factor"),
-        ({"size": {"shortest_edge": 224, "longest_edge": 512}}, "neither"),
-    ],
-)
-def test_a_bad_configuration_is_refused(config, message):
-    with pytest.raises(WordlightError, match=f"Not an image preprocessing.*({message}).*Correct"):
-        ImageSpec.from_hf(NEW | config, 224)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"size": (0, 4)},
-        {"size": (4.0, 4)},
-        {"resize": "stretch"},
-        {"mode": "tf"},
-        {"rounding": "up"},
-        {"interpolation": "hermite"},
-        {"std": (1.0, 0.0, 1.0)},
-        {"antialias": False},
-        {"resize_to": (4, 5)},
-    ],
-)
-def test_an_impossible_spec_is_refused(change):
-    with pytest.raises(WordlightError, match="Not an image preprocessing"):
-        ImageSpec(**({"size": (4, 4)} | change))
-
-
 def test_big_vision_never_pads():
     with pytest.raises(WordlightError, match="never pads"):
         preprocess(image(8, 8), ImageSpec((16, 16), resize="none", mode="big_vision"))
+
+
+def test_a_layout_is_one_of_two():
+    check_layout("HWC")
+    check_layout("CHW")
+    with pytest.raises(WordlightError, match=r"layout 'NCHW' is none of 'HWC', 'CHW'.*said by.*Give one"):
+        check_layout("NCHW")

@@ -5,7 +5,6 @@ import json
 import shutil
 from pathlib import Path
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -21,14 +20,6 @@ WORDS = ["a", "bulldozer", "front", "grey", "in", "of", "photo", "red", "yellow"
 @pytest.fixture(scope="module")
 def clip() -> Tokenizer:
     return Tokenizer.from_folder(CLIP_FILES, 77)
-
-
-@pytest.fixture
-def unchecked():
-    """Reach the package's own refusals, as users do, without the annotations checked before them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

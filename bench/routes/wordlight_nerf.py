@@ -1,7 +1,7 @@
 """A training step of the NeRF network, 64 + 128 samples a ray: Wordlight."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,16 @@ import numpy as np
 import optax
 
 from bench.serve import Run, serve
-from wordlight.radiance import DensityConfig, GridConfig, GridField, MlpConfig, MlpField, Rays, render_rays
+from wordlight.radiance import (
+    DensityConfig,
+    GridConfig,
+    GridField,
+    MlpConfig,
+    MlpField,
+    Rays,
+    render_rays,
+    value_and_grad_over_rays,
+)
 from wordlight.radiance.encodings import spherical_harmonics
 
 NERF = MlpConfig(
@@ -27,17 +36,28 @@ def fields(name: str) -> Any:
     return MlpField.init(key, NERF) if name == "mlp" else GridField.init(key, GridConfig(direction_degree=3))
 
 
-@jax.jit
-def step(field: Any, rays: Rays, near: jax.Array, far: jax.Array, target: jax.Array) -> tuple[jax.Array, Any]:
-    """Return the squared error of the rays' colours and its gradient in the field's weights."""
+class Batch(NamedTuple):
+    """Rays, their bounds, and what they should see."""
 
-    def loss(field: Any) -> jax.Array:
-        rendering = render_rays(
-            field, rays, None, near=near, far=far, samples=64, importance_samples=128, background=1.0
-        )
-        return jnp.mean(optax.squared_error(rendering.colour, target))
+    rays: Rays
+    near: jax.Array
+    far: jax.Array
+    target: jax.Array
 
-    return jax.value_and_grad(loss)(field)
+
+def errors(field: Any, batch: Batch, key: Any) -> jax.Array:
+    """Return the squared error of every ray's colour."""
+    seen = render_rays(
+        field,
+        batch.rays,
+        key,
+        near=batch.near,
+        far=batch.far,
+        samples=64,
+        importance_samples=128,
+        background=1.0,
+    )
+    return jnp.mean(optax.squared_error(seen.colour, batch.target), axis=-1)
 
 
 def write_inputs(file: Path, rays: int) -> None:
@@ -65,8 +85,9 @@ def prepare(task: dict[str, Any]) -> Run:
     with np.load(task["inputs"]) as inputs:
         names = ("origins", "directions", "near", "far", "target")
         origins, directions, near, far, target = (jnp.asarray(inputs[name]) for name in names)
-    field, rays = fields(task["field"]), Rays(origins, directions)
-    return lambda: float(jax.block_until_ready(step(field, rays, near, far, target))[0])
+    field, batch = fields(task["field"]), Batch(Rays(origins, directions), near, far, target)
+    step = jax.jit(value_and_grad_over_rays(errors, chunk=task["chunk"]))
+    return lambda: float(jax.block_until_ready(step(field, batch))[0])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from bench.workers import Route, take_turns
 from wordlight.radiance.fields import direction_channels
 
 COARSE, FINE = 64, 192
+CHUNK = 8  # rays whose activations fit a processor's cache
 
 
 def measure(*, rays: int, rounds: int, device: str = "cpu") -> Row:
@@ -19,11 +20,12 @@ def measure(*, rays: int, rounds: int, device: str = "cpu") -> Row:
         inputs = Path(name) / "inputs.npz"
         write_inputs(inputs, rays)
         task = {"inputs": str(inputs)}
+        chunk = CHUNK if device == "cpu" else rays
         routes = [
-            Route(OURS, "wordlight_nerf", task | {"field": "mlp"}),
+            Route(OURS, "wordlight_nerf", task | {"field": "mlp", "chunk": chunk}),
             Route("PyTorch", "torch_nerf", task | {"device": device}),
             Route("PyTorch, torch.compile", "torch_nerf", task | {"compile": True, "device": device}),
-            Route(f"{OURS}, grid field", "wordlight_nerf", task | {"field": "grid"}),
+            Route(f"{OURS}, grid field", "wordlight_nerf", task | {"field": "grid", "chunk": rays}),
             Route(RATES["float32"], "matrix_rate", {"size": RATE_SIZE, "dtype": "float32"}),
         ]
         turns = take_turns(routes, rounds)

@@ -2,16 +2,18 @@
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from bench.report import OURS, Row
-from bench.workers import FLAX, Route, Turns, take_turns
+from bench.workers import FLAX, HUGE_PAGES, Route, Turns, take_turns
 from wordlight.clip.config import VitConfig
 from wordlight.clip.processing import read_processing
 
 REDUCED = f"{OURS}, bfloat16"
+SMALL = ", without huge pages"
 RATE_SIZE = 2048
 RATES = {dtype: f"product of {RATE_SIZE}x{RATE_SIZE} matrices, {dtype}" for dtype in ("float32", "bfloat16")}
 
@@ -46,9 +48,11 @@ def routes(
 ) -> tuple[list[Route], list[Route], list[Route]]:
     """Return the routes in float32, those in bfloat16, ours first, and those that measure the hardware."""
 
-    def ours(name: str, dtype: str) -> Route:
+    def ours(name: str, dtype: str) -> list[Route]:
         task = {"folder": str(folder), "batch": batch, "dtype": dtype}
-        return Route(name, "wordlight_clip", task | {"gradient": str(scratch / f"{dtype}.npy")})
+        saving = task | {"gradient": str(scratch / f"{dtype}.npy")}
+        as_it_starts = Route(f"{name}{SMALL}", "wordlight_clip", task)
+        return [Route(name, "wordlight_clip", saving, environment=HUGE_PAGES), as_it_starts]
 
     def torch(name: str, precision: str, *, compiled: bool = False) -> Route:
         task = {"folder": str(folder), "batch": batch, "precision": precision}
@@ -56,9 +60,9 @@ def routes(
 
     flax = Route("Flax", "flax_clip", {"folder": str(folder), "batch": batch}, FLAX)
     torchax = Route("PyTorch's model in JAX, torchax", "torchax_clip", flax.task, FLAX)
-    plain = [ours(OURS, "float32"), flax, torchax, torch("", "float32")]
-    plain.append(torch(", torch.compile", "float32", compiled=True))
-    reduced = [ours(REDUCED, "bfloat16"), torch(", autocast", "autocast"), torch(", bfloat16", "bfloat16")]
+    plain = [*ours(OURS, "float32"), flax, replace(flax, name="Flax, huge pages", environment=HUGE_PAGES)]
+    plain += [torchax, torch("", "float32"), torch(", torch.compile", "float32", compiled=True)]
+    reduced = [*ours(REDUCED, "bfloat16"), torch(", autocast", "autocast"), torch(", bfloat16", "bfloat16")]
     if device != "cpu":
         reduced.append(torch(", bfloat16, torch.compile", "bfloat16", compiled=True))
     rates = [Route(RATES[d], "matrix_rate", {"size": RATE_SIZE, "dtype": d}) for d in RATES]

@@ -15,10 +15,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from wordlight.clip.config import ClipConfig
+from wordlight.clip.hub import HubOptions
 from wordlight.clip.load import load
 from wordlight.clip.model import ClipModel
+from wordlight.clip.save import save_folder
 from wordlight.errors import WordlightError
+from wordlight.hf_base import model_folder, unsupported
+from wordlight.hf_config import CLIPConfig
 from wordlight.hf_processor import (
     AutoProcessor,
     BatchFeature,
@@ -111,41 +114,68 @@ class FlaxCLIPModel:
     def from_pretrained(
         cls,
         pretrained_model_name_or_path: str | Path,
+        dtype: Any = jnp.float32,
         *,
         revision: str | None = None,
         cache_dir: str | Path | None = None,
         local_files_only: bool = False,
         token: str | bool | None = None,
-        dtype: Any = jnp.float32,
+        subfolder: str = "",
+        force_download: bool = False,
         from_pt: bool = True,
+        _do_init: bool = True,
     ) -> "FlaxCLIPModel":
         """Load a model from a folder, the Hub, or `"demo"`.
 
         Args:
             pretrained_model_name_or_path: as in `wordlight.load`.
+            dtype: of the weights and of the towers' products, as in `wordlight.load`; embeddings and logits
+                stay float32. In transformers the weights stayed float32.
             revision, cache_dir, local_files_only, token: as in `huggingface_hub`.
-            dtype: of the computation; float32 only.
+            subfolder: where the checkpoint lies inside that folder or repository.
+            force_download: False only.
             from_pt: whether the weights have PyTorch's names, as every safetensors file of a CLIP model has.
+            _do_init: True only; weights for a call of your own are `model.params`.
 
         Raises:
             WordlightError: the model cannot be found or read, or an option asks for something else.
         """
-        if jnp.dtype(dtype) != jnp.float32:
-            raise _unsupported("dtype", dtype, "the towers compute in float32")
         if not from_pt:
-            raise _unsupported("from_pt", from_pt, "only safetensors under PyTorch's names are read")
-        hub = {
-            "revision": revision,
-            "cache_dir": cache_dir,
-            "local_files_only": local_files_only,
-            "token": token,
-        }
-        return cls(load(pretrained_model_name_or_path, **hub))
+            raise unsupported("from_pt", from_pt, "only safetensors under PyTorch's names are read")
+        if not _do_init:
+            raise unsupported("_do_init", _do_init, "a model has its weights, and `model.params` are they")
+        hub = HubOptions(revision, cache_dir, local_files_only, token)
+        folder = model_folder(
+            pretrained_model_name_or_path, hub, subfolder=subfolder, force_download=force_download
+        )
+        return cls(load(folder, dtype=dtype))
+
+    def save_pretrained(
+        self, save_directory: str | Path, params: Params | None = None, *, push_to_hub: bool = False
+    ) -> None:
+        """Write `config.json`, `preprocessor_config.json` and `model.safetensors`; see `save_folder`.
+
+        Args:
+            save_directory: made if missing. The tokenizer's files are not written.
+            params: weights to write in place of the model's own.
+            push_to_hub: False only.
+
+        Raises:
+            WordlightError: the layout cannot hold the model, or an upload is asked for.
+        """
+        if push_to_hub:
+            raise unsupported("push_to_hub", push_to_hub, "nothing is sent; `hf upload` sends a folder")
+        save_folder(Path(save_directory), self._with(params), dtype=self.dtype)
 
     @property
-    def config(self) -> ClipConfig:
-        """The model's configuration."""
-        return self.clip.config
+    def config(self) -> CLIPConfig:
+        """The model's sizes under their names in transformers; `model.clip.config` is Wordlight's own."""
+        return CLIPConfig(self.clip.config)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the weights, which is that of the towers' products."""
+        return max(jax.tree.leaves(self.params), key=lambda leaf: leaf.size).dtype
 
     @property
     def params(self) -> Params:
@@ -195,7 +225,7 @@ class FlaxCLIPModel:
             ("output_hidden_states", output_hidden_states),
         ):
             if value:
-                raise _unsupported(name, value, "the towers return their pooled embeddings only")
+                raise unsupported(name, value, "the towers return their pooled embeddings only")
         text_embeds = safe_normalize(self.get_text_features(input_ids, attention_mask, params=params))
         image_embeds = safe_normalize(self.get_image_features(pixel_values, params=params))
         per_image = self._with(params).logits(image_embeds, text_embeds)
@@ -246,20 +276,11 @@ class FlaxCLIPModel:
 
 def _refuse_dropout(dropout_rng: Any, train: bool) -> None:
     if train:
-        raise _unsupported(
-            "train", train, "CLIP has no dropout, so that training and evaluation are the same"
-        )
+        raise unsupported("train", train, "CLIP has no dropout, so that training and evaluation are the same")
     if dropout_rng is not None:
-        raise _unsupported("dropout_rng", "a key", "CLIP has no dropout")
+        raise unsupported("dropout_rng", "a key", "CLIP has no dropout")
 
 
 def _refuse_positions(position_ids: Any) -> None:
     if position_ids is not None:
-        raise _unsupported("position_ids", "an array", "tokens are at the positions they are given in")
-
-
-def _unsupported(name: str, value: Any, why: str) -> WordlightError:
-    return WordlightError(
-        f"{name}={value} is not supported: {why}. Code written for transformers' Flax classes sometimes "
-        f"sets it. Leave {name} out."
-    )
+        raise unsupported("position_ids", "an array", "tokens are at the positions they are given in")

@@ -2,14 +2,16 @@
 weights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
+from wordlight.clip.checkpoint_files import read_json
 from wordlight.clip.hub import HubOptions, find_folder
 from wordlight.clip.image_spec import ImageSpec
-from wordlight.clip.processing import read_processing
+from wordlight.clip.processing import Processing, read_processing
 from wordlight.clip.tokenizer import Tokenizer
 from wordlight.errors import WordlightError
 
@@ -24,6 +26,11 @@ class BatchFeature(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"There is no {name!r} here; the entries are {', '.join(self)}.") from None
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The entries as a plain dict."""
+        return dict(self)
+
     def tree_flatten_with_keys(self) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
         """Return the entries for JAX."""
         names = tuple(sorted(self))
@@ -35,14 +42,84 @@ class BatchFeature(dict[str, Any]):
         return cls(zip(names, values, strict=True))
 
 
-def processing_of(name: str | Path, hub: HubOptions) -> tuple[ImageSpec, Tokenizer | None]:
-    """Return how the named checkpoint wants its images, and its tokenizer if it has one.
+class Found(NamedTuple):
+    """What the processors need of a checkpoint.
+
+    Attributes:
+        image_spec: how it wants its images.
+        tokenizer: None where it has no tokenizer files.
+        gives_mask: whether its own program gives an `attention_mask` with the ids.
+        tidies_spaces: whether decoding takes out spaces before punctuation.
+    """
+
+    image_spec: ImageSpec
+    tokenizer: Tokenizer | None
+    gives_mask: bool
+    tidies_spaces: bool
+
+
+def processing_of(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+    token: str | bool | None = None,
+    subfolder: str = "",
+    force_download: bool = False,
+    use_fast: bool | None = None,
+) -> Found:
+    """Return what the processors need of the named checkpoint; options as in `CLIPProcessor.from_pretrained`.
 
     Raises:
         WordlightError: the checkpoint cannot be found or read.
     """
-    found = read_processing(find_folder(name, hub))
-    return found.image_spec, found.tokenizer
+    hub = HubOptions(revision, cache_dir, local_files_only, token)
+    folder = model_folder(name, hub, subfolder=subfolder, force_download=force_download)
+    found, spec = read_processing(folder), None
+    if use_fast is not None and not found.open_clip:
+        spec = replace(found.image_spec, mode="hf-torchvision" if use_fast else "hf-pil")
+    file = folder / "tokenizer_config.json"
+    settings = read_json(file) if file.is_file() else {}
+    tidies = settings.get("clean_up_tokenization_spaces") is True
+    return Found(spec or found.image_spec, found.tokenizer, _gives_mask(found, settings), tidies)
+
+
+def model_folder(name: str | Path, hub: HubOptions, *, subfolder: str, force_download: bool) -> Path:
+    """Return the folder of a checkpoint.
+
+    Raises:
+        WordlightError: it cannot be found, or a new download of what is there is asked for.
+    """
+    if force_download:
+        raise unsupported(
+            "force_download", True, "what the cache holds is taken; `hf download --force-download` renews it"
+        )
+    folder = find_folder(name, hub)
+    if not (folder / subfolder).is_dir():
+        inside = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        raise WordlightError(
+            f"{folder} has no subfolder {subfolder!r}, only {inside}. It is misspelt, or belongs to another "
+            "checkpoint. Give one that is there, or leave subfolder out."
+        )
+    return folder / subfolder
+
+
+def _gives_mask(found: Processing, settings: dict[str, Any]) -> bool:
+    """open_clip hides no padding; transformers does unless `model_input_names` leaves the mask out."""
+    if found.open_clip:
+        text = found.config.text
+        return text is None or (text.causal and text.pooling != "last")
+    names = settings.get("model_input_names")
+    return not isinstance(names, list) or "attention_mask" in names
+
+
+def unsupported(name: str, value: Any, why: str) -> WordlightError:
+    """Return the refusal of an option."""
+    return WordlightError(
+        f"{name}={value} is not supported: {why}. Code written for transformers' classes sometimes sets it. "
+        f"Leave {name} out."
+    )
 
 
 def check_return_tensors(kind: str | None) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 import PIL.Image
 from jax.core import Tracer
 
-from wordlight.clip.hub import HubOptions
 from wordlight.clip.image_spec import ImageSpec
 from wordlight.clip.preprocess import Layout, preprocess
 from wordlight.errors import WordlightError
 from wordlight.hf_base import BatchFeature, check_return_tensors, processing_of
 
+# Floats beyond these are no pictures in [0, 1], however far a sharpening filter overshoots, and beyond the
+# others not even normalised ones.
+_PICTURES, _NORMALISED = (-0.5, 2.0), (-4.0, 4.0)
 _LAYOUTS: dict[str, Layout] = {"channels_last": "HWC", "channels_first": "CHW"}
 
 
@@ -28,17 +30,10 @@ class CLIPImageProcessor:
 
     @classmethod
     def from_pretrained(
-        cls,
-        pretrained_model_name_or_path: str | Path,
-        *,
-        revision: str | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        token: str | bool | None = None,
+        cls, pretrained_model_name_or_path: str | Path, **options: Any
     ) -> "CLIPImageProcessor":
-        """Load as `CLIPProcessor.from_pretrained` does."""
-        hub = HubOptions(revision, cache_dir, local_files_only, token)
-        return cls(processing_of(pretrained_model_name_or_path, hub)[0])
+        """Load as `CLIPProcessor.from_pretrained` does, with the same options."""
+        return cls(processing_of(pretrained_model_name_or_path, **options).image_spec)
 
     def __call__(
         self,
@@ -55,11 +50,13 @@ class CLIPImageProcessor:
 
         Args:
             images: an array `[h, w, 3]` or `[3, h, w]`, a batch of them, a PIL image, or a list of any of
-                these, of any sizes; arrays may be traced.
+                these, of any sizes; arrays may be traced. PIL images of other modes become RGB before the
+                resize, without their opacity, as in transformers 4.57.
             return_tensors: `"jax"`, `"np"` (not for traced images), or None for a list of arrays.
             do_resize, do_center_crop, do_normalize: whether to do these steps of the checkpoint's
                 preprocessing.
-            do_rescale: whether to divide by 255. None divides integers and takes floats as [0, 1].
+            do_rescale: whether to divide by 255. None divides integers and takes floats as [0, 1]; floats far
+                outside are then refused, unless they are traced, which nothing can look into.
             input_data_format: `"channels_last"` or `"channels_first"`; None finds the axis of three channels.
 
         Returns:
@@ -80,6 +77,8 @@ class CLIPImageProcessor:
         pixels = [_pixels(batch, spec, layout, do_rescale) for batch, layout in batches]
         return BatchFeature(pixel_values=_images_as(pixels, return_tensors))
 
+    preprocess = __call__
+
     def _steps(self, do_resize: bool, do_center_crop: bool, do_normalize: bool) -> ImageSpec:
         spec = self.image_spec
         if not do_resize:
@@ -98,11 +97,28 @@ def _pixels(batch: Any, spec: ImageSpec, layout: Layout, do_rescale: bool | None
             "integers, so a cast to uint8 before the processor loses the gradient. Pass floats in [0, 1] "
             "(drop the cast), or say do_rescale=True if no gradient is wanted."
         )
+    if do_rescale is None and not integers and not traced and batch.size:
+        _check_floats(batch, normalised=spec.std == (1.0, 1.0, 1.0))
     rescale = integers if do_rescale is None else do_rescale
     if rescale and integers and not traced:
         spec = replace(spec, rounding="pil")
     batch = batch if rescale or not integers else batch.astype(np.float32)
     return preprocess(batch, spec, value_range="byte" if rescale else "unit", layout=layout)
+
+
+def _check_floats(batch: Any, *, normalised: bool) -> None:
+    """Refuse what cannot be in [0, 1]; where no normalisation follows, it may have been normalised before."""
+    numbers = np if isinstance(batch, np.ndarray) else jnp
+    with jax.ensure_compile_time_eval():  # inside jax.jit, a plain array's extremes would be traced
+        lowest, highest = float(numbers.min(batch)), float(numbers.max(batch))
+    least, most = _NORMALISED if normalised else _PICTURES
+    if lowest < least or highest > most:
+        raise WordlightError(
+            f"A float image holds values from {lowest:.4g} to {highest:.4g}, which are not in [0, 1]. Images "
+            "in [0, 255] that were made floats look like this, and so do images in [-1, 1]. Give "
+            "do_rescale=True for [0, 255], (image + 1) / 2 for [-1, 1], or do_rescale=False if the values "
+            "are meant as they are."
+        )
 
 
 def _batches(images: Any, input_data_format: str | None) -> list[tuple[Any, Layout]]:

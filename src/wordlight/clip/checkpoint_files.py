@@ -9,29 +9,27 @@ from typing import Any
 from wordlight.errors import WordlightError
 
 OTHER_FORMATS = (".bin", ".pt", ".pth", ".ckpt", ".safetensors", ".h5", ".msgpack")
-TORCH_STEMS = ("pytorch_model", "open_clip_pytorch_model")
 TORCH_FORMATS = (".bin", ".pt", ".pth")
+# Names without their ending, in the order in which the programs look for them.
+HF_STEMS = ("model", "pytorch_model")
+OPEN_CLIP_STEMS = ("open_clip_model", "open_clip_pytorch_model")
 
 
-def weight_files(folder: Path, stem: str) -> list[Path]:
-    """Return the files of `stem`.safetensors, the one or the shards its index names; without any, those of
-    a PyTorch state dict where PyTorch is installed.
+def weight_files(folder: Path, stems: tuple[str, ...]) -> list[Path]:
+    """Return the files that hold the weights: the one or the shards of the first of `stems` that is there,
+    as safetensors, else as PyTorch's state dict where PyTorch is installed; else a file that is the only one.
 
     Raises:
-        WordlightError: there is neither, or a shard is missing or lies outside the folder.
+        WordlightError: there is none, or a shard is missing or lies outside the folder.
     """
-    found = _one_or_shards(folder, f"{stem}.safetensors")
+    found = find_weights(folder, stems) or _only_one(folder)
     if found:
         return found
-    others = sorted(p for p in folder.iterdir() if p.suffix in OTHER_FORMATS)
-    if find_spec("torch") is not None:
-        found = _state_dict_files(folder, others)
-    if found:
-        return found
-    names = [p.name for p in others]
+    others = sorted(p.name for p in folder.iterdir() if p.suffix in OTHER_FORMATS)
+    name = f"{stems[0]}.safetensors"
     raise WordlightError(
-        f"{folder} holds no file {stem}.safetensors and no {stem}.safetensors.index.json (weights there: "
-        f"{names or 'none'}). PyTorch's own files are read where the torch extra is installed, through its "
+        f"{folder} holds no file {name} and no {name}.index.json (weights there: {others or 'none'}). "
+        "PyTorch's own files are read where the torch extra is installed, through its "
         "weights-only loading; other formats can run code when opened. Run pip install 'wordlight[torch]', "
         "or convert the checkpoint with the program that wrote it, model.save_pretrained(folder); on the "
         "Hub, a converted copy often waits in a pull request: give revision='refs/pr/NUMBER' with the number "
@@ -39,21 +37,30 @@ def weight_files(folder: Path, stem: str) -> list[Path]:
     )
 
 
+def find_weights(folder: Path, stems: tuple[str, ...]) -> list[Path]:
+    """Return the files of the first of `stems` that can be read here; an empty list where there are none."""
+    suffixes = (".safetensors", *(TORCH_FORMATS if find_spec("torch") is not None else ()))
+    for suffix in suffixes:
+        for stem in stems:
+            found = _one_or_shards(folder, stem + suffix)
+            if found:
+                return found
+    return []
+
+
+def _only_one(folder: Path) -> list[Path]:
+    for formats in ((".safetensors",), TORCH_FORMATS if find_spec("torch") is not None else ()):
+        found = sorted(path for path in folder.iterdir() if path.suffix in formats and path.is_file())
+        if len(found) == 1:
+            return found
+    return []
+
+
 def _one_or_shards(folder: Path, name: str) -> list[Path]:
     single, index = folder / name, folder / f"{name}.index.json"
     if single.is_file():
         return [single]
     return _shards(folder, index) if index.is_file() else []
-
-
-def _state_dict_files(folder: Path, others: list[Path]) -> list[Path]:
-    for stem in TORCH_STEMS:
-        for suffix in TORCH_FORMATS:
-            found = _one_or_shards(folder, stem + suffix)
-            if found:
-                return found
-    single = [path for path in others if path.suffix in TORCH_FORMATS]
-    return single if len(single) == 1 else []
 
 
 def _shards(folder: Path, index: Path) -> list[Path]:

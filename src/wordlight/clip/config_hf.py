@@ -65,7 +65,7 @@ def hf_config(config: Json) -> ClipConfig:
 
 
 def _clip(config: Json) -> ClipConfig:
-    vision, text = _section(config, "vision_config"), _section(config, "text_config")
+    vision, text = _clip_section(config, "vision_config"), _clip_section(config, "text_config")
     end_id = token_id(text, "eos_token_id", default=49407)
     return ClipConfig(
         embed_dim=positive(config, "projection_dim", default=512),
@@ -105,13 +105,18 @@ def _siglip_text(config: Json) -> TextConfig:
     )
 
 
+def _clip_section(config: Json, name: str) -> Json:
+    # Early configs repeat a section under `_dict`. For CLIP, `transformers` lets that one win, with its
+    # defaults for what it leaves out; for SigLIP it does not look at it.
+    repeated = _section(config, f"{name}_dict")
+    return repeated if config.get(f"{name}_dict") is not None else _section(config, name)
+
+
 def _section(config: Json, name: str) -> Json:
-    # Early configs repeat a section under `_dict`; `transformers` lets that one win.
-    parts = [config.get(name), config.get(f"{name}_dict")]
-    for part in parts:
-        if part is not None and not isinstance(part, dict):
-            raise config_error(name, part, "an object is needed")
-    return (parts[0] or {}) | (parts[1] or {})
+    part = config.get(name)
+    if part is not None and not isinstance(part, dict):
+        raise config_error(name, part, "an object is needed")
+    return part or {}
 
 
 def _transformer(config: Json, width: int, heads: int, defaults: Defaults) -> TransformerConfig:

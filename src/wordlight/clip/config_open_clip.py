@@ -25,6 +25,7 @@ from wordlight.clip.config_values import (
     flag,
     fraction,
     positive,
+    square,
     token_id,
 )
 from wordlight.clip.text_cleaning import Cleaning
@@ -44,6 +45,19 @@ BLOCK_DEFAULTS: Json = {
 }
 VISION_DEFAULTS: Json = BLOCK_DEFAULTS | {"pos_embed_type": "learnable"}
 TEXT_DEFAULTS: Json = BLOCK_DEFAULTS | {"hf_model_name": None, "final_ln_after_pool": False}
+# Entries that are read, or that change nothing in a trained model's values.
+VISION_KNOWN = {*VISION_DEFAULTS, "layers", "width", "head_width", "mlp_ratio", "patch_size", "image_size"}
+VISION_KNOWN |= {"ls_init_value", "patch_dropout", "attentional_pool", "attn_pooler_queries"}
+VISION_KNOWN |= {"attn_pooler_heads", "no_ln_pre", "final_ln_after_pool", "pool_type", "output_tokens"}
+VISION_KNOWN |= {"act_kwargs", "norm_kwargs", "timm_model_name", "timm_model_pretrained", "timm_pool"}
+VISION_KNOWN |= {"timm_proj", "timm_proj_bias", "timm_drop", "timm_drop_path"}
+TEXT_KNOWN = {*TEXT_DEFAULTS, "context_length", "vocab_size", "hf_tokenizer_name", "tokenizer_mode"}
+TEXT_KNOWN |= {"tokenizer_kwargs", "width", "heads", "layers", "mlp_ratio", "ls_init_value", "embed_cls"}
+TEXT_KNOWN |= {"pad_id", "eos_id", "no_causal_mask", "pool_type", "proj_bias", "proj_type", "output_tokens"}
+TEXT_KNOWN |= {"act_kwargs", "norm_kwargs", "hf_model_pretrained", "hf_proj_type", "hf_pooler_type"}
+MODEL_KNOWN = {"embed_dim", "vision_cfg", "text_cfg", "multimodal_cfg", "quick_gelu", "custom_text"}
+MODEL_KNOWN |= {"init_logit_scale", "init_logit_bias", "nonscalar_logit_scale", "cast_dtype", "output_dict"}
+MODEL_KNOWN |= {"pad_id"}
 TEXT_POOLINGS: dict[str, TextPooling] = {"argmax": "end", "eos": "end", "last": "last", "first": "first"}
 
 
@@ -62,6 +76,12 @@ def open_clip_config(config: Json) -> ClipConfig:
         raise config_error("model_cfg", type(model).__name__, "it must hold vision_cfg and text_cfg")
     vision, text = model["vision_cfg"], model["text_cfg"]
     _refuse_options("text_cfg", text, TEXT_DEFAULTS)
+    for section, entries, known in (
+        ("model_cfg", model, MODEL_KNOWN),
+        ("vision_cfg", vision, VISION_KNOWN),
+        ("text_cfg", text, TEXT_KNOWN),
+    ):
+        _refuse_unknown(section, entries, known)
     activation: Activation = "quick_gelu" if flag(model, "quick_gelu") else "gelu"
     embed_dim = positive(model, "embed_dim")
     return ClipConfig(
@@ -82,10 +102,16 @@ def open_clip_text_rules(config: Json) -> TextRules:
     if text.get("tokenizer_mode"):
         raise config_error("text_cfg.tokenizer_mode", text["tokenizer_mode"], "such a tokenizer is not done")
     options = _options(text, "tokenizer_kwargs", ("clean", "strip_sep_token", "context_length"))
-    usual = "lower" if text.get("hf_tokenizer_name") is None else "whitespace"
-    cleaning: Any = choice(options, "clean", ("lower", "whitespace", "canonicalize"), default=usual)
+    own = not text.get("hf_tokenizer_name")  # open_clip then tokenises itself, whatever files lie beside it
+    done = ("lower", "canonicalize") if own else ("lower", "whitespace", "canonicalize")
+    cleaning: Any = choice(options, "clean", done, default="lower" if own else "whitespace")
     named: Cleaning = "canonical" if cleaning == "canonicalize" else cleaning
-    return TextRules(named, drop_separator=flag(options, "strip_sep_token"))
+    return TextRules(named, drop_separator=flag(options, "strip_sep_token"), pad_id=0 if own else None)
+
+
+def _refuse_unknown(section: str, config: Json, known: set[str]) -> None:
+    for key in sorted(set(config) - known):
+        raise config_error(f"{section}.{key}", config[key], "no such entry is known")
 
 
 def _refuse_options(section: str, config: Json, usual: Json) -> None:
@@ -122,7 +148,7 @@ def _vit(config: Json, image_size: tuple[int, int], activation: Activation, embe
         raise config_error("attn_pooler_heads", pool_heads, f"they must divide the embedding {embed_dim}")
     return VitConfig(
         image_size,
-        check_patch(positive(config, "patch_size", default=16), image_size),
+        check_patch(square(config, "patch_size", default=16, most=MOST_PIXELS), image_size),
         _transformer(config, width, heads, activation),
         pre_norm=not flag(config, "no_ln_pre"),
         pooling=pooling,

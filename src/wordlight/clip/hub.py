@@ -36,6 +36,11 @@ def find_folder(name: str | Path, options: HubOptions) -> Path:
     Raises:
         WordlightError: there is none, or the Hub cannot give it.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise WordlightError(
+            f"The model {name!r} is a {type(name).__name__}. A variable that should hold its name is "
+            "probably unset. Give a folder, an id such as openai/clip-vit-base-patch32, or demo."
+        )
     folder = Path(os.path.expanduser(name))
     if str(name).strip() and os.path.isdir(folder):
         return folder

@@ -14,6 +14,7 @@ Mode = Literal["hf-pil", "hf-torchvision", "open_clip", "openai", "big_vision"]
 Resize = Literal["shortest", "longest", "squash", "none"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box"]
 Rounding = Literal["none", "pil"]
+Family = Literal["clip", "siglip"]
 Size = tuple[int, int]
 Colour = tuple[float, float, float]
 
@@ -126,23 +127,35 @@ class ImageSpec:
 
     @classmethod
     def from_hf(
-        cls, config: Mapping[str, Any], image_size: int | Size | None = None, *, mode: Mode | None = None
+        cls,
+        config: Mapping[str, Any],
+        image_size: int | Size | None = None,
+        *,
+        family: Family = "clip",
+        mode: Mode | None = None,
     ) -> "ImageSpec":
         """Read a `preprocessor_config.json`, or the `processor_config.json` that transformers 5 writes.
 
+        Entries that are missing have the defaults of the class that the file names, and sizes those of the
+        image tower. A step (`do_...`) that is null is left out. `image_mean`, `image_std` and sizes that are
+        null count as missing; `resample` and `rescale_factor` are then refused, as in transformers.
+
         Args:
-            config: the file's content.
+            config: the file's content; empty where a folder has no such file.
             image_size: what the image tower takes, to be checked against the file.
-            mode: overrides the mode that the file's processor class implies: `"hf-torchvision"` for the fast
-                classes and for transformers 5, else `"hf-pil"`.
+            family: whose class it is where the file names none: SigLIP squashes, and its mean and deviation
+                are 0.5.
+            mode: overrides the mode that the file implies: `"hf-torchvision"` for classes with a name that
+                ends in Fast and for settings inside a `processor_config.json`, else `"hf-pil"`. transformers
+                4 (with PIL) and 5 (with torchvision) write the same `preprocessor_config.json`, so one that
+                5 wrote is read as `"hf-pil"` too; the place of an odd padding and `"nearest"` may differ.
 
         Raises:
             WordlightError: a value is of the wrong kind, the sizes disagree, or a step is unknown.
         """
-        nested = config.get("image_processor")
-        flat = nested if isinstance(nested, Mapping) else config
-        kind = str(flat.get("image_processor_type", flat.get("feature_extractor_type", "")))
-        fast = kind.endswith("Fast") or nested is not None
+        flat, nested = _image_processor(config)
+        kind = str(flat.get("image_processor_type") or flat.get("feature_extractor_type") or family)
+        fast = kind.endswith("Fast") or nested
         siglip = kind.lower().startswith("siglip")
         _refuse_other_steps(flat)
         steps = {name: _flag(flat, name, not (siglip and name == "do_center_crop")) for name in _HF_STEPS}
@@ -155,13 +168,15 @@ class ImageSpec:
             resize=resize,
             resize_to=target,
             crop=steps["do_center_crop"],
-            interpolation=_interpolation(flat.get("resample", "bicubic")),
+            interpolation=_interpolation(
+                flat.get("resample", "bicubic") if steps["do_resize"] else "bicubic"
+            ),
             mean=mean,
             std=std,
             mode=mode or ("hf-torchvision" if fast else "hf-pil"),
         )
         if not spec.crop and spec.resize != "squash":
-            raise _bad("do_center_crop is false while the resize keeps the proportions: sizes would vary")
+            raise _bad(f"do_center_crop is false and size {flat.get('size')!r} keeps the proportions")
         return spec
 
     @classmethod
@@ -225,6 +240,14 @@ def _longest(image_size: Size, target: Size, mode: Mode) -> Size:
     return round(height / ratio), round(width / ratio)
 
 
+def _image_processor(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return the settings, and whether they are part of a `processor_config.json`."""
+    nested = config.get("image_processor")
+    if nested is not None and not isinstance(nested, Mapping):
+        raise _bad(f"image_processor {nested!r} is not an object")
+    return (config, False) if nested is None else (nested, True)
+
+
 def _hf_resize(
     config: Mapping[str, Any], do_resize: bool, siglip: bool, default: Size
 ) -> tuple[Resize, Size]:
@@ -236,7 +259,7 @@ def _hf_resize(
         return ("squash", default) if siglip else ("shortest", (min(default), min(default)))
     if not isinstance(size, Mapping):
         edges = _pair(size, "size") or default
-        return ("squash" if siglip or not isinstance(size, int) else "shortest"), edges
+        return ("shortest" if isinstance(size, int) else "squash"), edges
     named = {name: value for name, value in size.items() if value is not None}
     keys = set(named)
     if keys == {"shortest_edge"}:
@@ -258,8 +281,10 @@ def _hf_statistics(
     if factor <= 0:
         raise _bad(f"rescale_factor {factor!r} is not positive")
     default = (_SIGLIP_MEAN, _SIGLIP_MEAN) if siglip else (OPENAI_MEAN, OPENAI_STD)
-    mean = _colour(config.get("image_mean", default[0]), "image_mean")
-    std = _colour(config.get("image_std", default[1]), "image_std")
+    mean, std = (
+        _colour(default[k] if config.get(name) is None else config[name], name)
+        for k, name in enumerate(("image_mean", "image_std"))
+    )
     if not steps["do_normalize"]:
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     scale = 255 * factor
@@ -278,7 +303,7 @@ def _scaled(colour: Colour, scale: float) -> Colour:
 def _refuse_other_steps(config: Mapping[str, Any]) -> None:
     """A step that would change the pixels and is not known here must not be skipped silently."""
     unknown = sorted(k for k, v in config.items() if k.startswith("do_") and v is True and k not in _HF_STEPS)
-    unknown += [k for k in ("max_num_patches",) if config.get(k) is not None]
+    unknown += [k for k in ("max_num_patches", "use_square_size") if config.get(k) not in (None, False)]
     if unknown:
         raise _bad(f"the image processor also asks for {', '.join(unknown)}, which is not supported")
 
@@ -325,7 +350,7 @@ def _flag(config: Mapping[str, Any], name: str, default: bool) -> bool:
     value = config.get(name, default)
     if value is not None and not isinstance(value, bool):
         raise _bad(f"{name} {value!r} is not true or false")
-    return default if value is None else value
+    return bool(value)
 
 
 def _number(value: Any, name: str) -> float:
@@ -353,12 +378,8 @@ def _is_colour(value: Any) -> bool:
 
 
 def _check_choices(spec: ImageSpec) -> None:
-    for name, kind in (
-        ("resize", Resize),
-        ("interpolation", Interpolation),
-        ("mode", Mode),
-        ("rounding", Rounding),
-    ):
+    kinds = {"resize": Resize, "interpolation": Interpolation, "mode": Mode, "rounding": Rounding}
+    for name, kind in kinds.items():
         value = getattr(spec, name)
         if value not in get_args(kind):
             raise _bad(f"{name} {value!r} is none of {', '.join(map(repr, get_args(kind)))}")

@@ -1,14 +1,16 @@
 """Loading a checkpoint."""
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
 
-from wordlight.clip.checkpoint_files import weight_files
+from wordlight.clip.checkpoint_files import HF_STEMS, OPEN_CLIP_STEMS, find_weights, weight_files
 from wordlight.clip.config import ClipConfig
 from wordlight.clip.float_types import float_type
 from wordlight.clip.hub import HubOptions, find_folder
@@ -18,7 +20,7 @@ from wordlight.clip.layout_hf import hf_layout
 from wordlight.clip.layout_open_clip import open_clip_layout
 from wordlight.clip.model import ClipModel, init_params
 from wordlight.clip.processing import Processing, read_processing
-from wordlight.clip.weights import ReadOptions, read_params
+from wordlight.clip.weights import ReadOptions, read_params, tensor_names
 from wordlight.errors import WordlightError
 from wordlight.memory import give_back_memory
 
@@ -35,7 +37,7 @@ class LoadOptions:
 def load(
     name: str | Path,
     *,
-    image_size: int | tuple[int, int] | None = None,
+    image_size: SupportsIndex | Sequence[SupportsIndex] | None = None,
     dtype: Any = jnp.float32,
     device: Any = None,
     revision: str | None = None,
@@ -62,18 +64,33 @@ def load(
     Raises:
         WordlightError: the model cannot be found, read, or does not fit its configuration.
     """
+    _check_device(device)
     folder = find_folder(name, HubOptions(revision, cache_dir, local_files_only, token))
     return load_folder(folder, LoadOptions(_pair(image_size), float_type(dtype, device=device), device))
 
 
-def _pair(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    pair = (size, size) if isinstance(size, int) else size
-    if pair is not None and not (len(pair) == 2 and all(isinstance(s, int) and s > 0 for s in pair)):
+def _pair(size: Any) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    sides = list(size) if isinstance(size, Sequence) else [size, size]
+    try:
+        height, width = map(operator.index, sides)  # whole numbers of any library
+    except (TypeError, ValueError):
+        height, width = 0, 0
+    if min(height, width) < 1 or isinstance(size, bool):
         raise WordlightError(
             f"The image size {size!r} is not a side or a (height, width) in pixels. It may be a float, or "
             "zero. Give whole numbers above 0, or None for the checkpoint's own."
         )
-    return pair
+    return height, width
+
+
+def _check_device(device: Any) -> None:
+    if isinstance(device, str):
+        raise WordlightError(
+            f"The device {device!r} is a word. PyTorch names devices so; JAX has objects for them. Give "
+            f"jax.devices({device.split(':')[0]!r})[0], a sharding, or None for JAX's default."
+        )
 
 
 def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:
@@ -94,18 +111,19 @@ def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:
 
 
 def _hf_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
-    files, read = weight_files(folder, "model"), ReadOptions(options.dtype, options.device)
+    files, read = weight_files(folder, HF_STEMS), ReadOptions(options.dtype, options.device)
     return read_params(files, hf_layout(found.config), _shapes(found.config), options=read)
 
 
 def open_clip_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
     """Read the weights of a folder in OpenCLIP layout for the towers that `found` describes."""
-    stem = "open_clip_model" if list(folder.glob("open_clip_model.safetensors*")) else "model"
-    # Such models keep their text tower under a name of its own; CoCa's captioning decoder is not read.
-    prefix = "text." if found.raw["model_cfg"].get("custom_text") else ""
-    layout = open_clip_layout(found.config, text_prefix=prefix)
+    files = find_weights(folder, OPEN_CLIP_STEMS) or weight_files(folder, (*OPEN_CLIP_STEMS, *HF_STEMS))
+    # Models of a class of their own keep their text tower under a name of its own, unless their weights are
+    # older than that class; CoCa's captioning decoder is not read.
+    own = found.raw["model_cfg"].get("custom_text") and "text_projection" not in tensor_names(files)
+    layout = open_clip_layout(found.config, text_prefix="text." if own else "")
     read = ReadOptions(options.dtype, options.device, unused=("text_decoder.",))
-    return read_params(weight_files(folder, stem), layout, _shapes(found.config), options=read)
+    return read_params(files, layout, _shapes(found.config), options=read)
 
 
 @lru_cache(maxsize=8)

@@ -6,6 +6,7 @@ Notation: b batch, n texts, e embedding.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +14,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from wordlight.clip.config import ClipConfig, ResNetConfig
+from wordlight.clip.config import ClipConfig, ResNetConfig, TextConfig
 from wordlight.clip.image_spec import ImageSpec
 from wordlight.clip.layers import Params
-from wordlight.clip.preprocess import Layout, ValueRange, preprocess
+from wordlight.clip.preprocess import Layout, ValueRange, check_layout, preprocess
 from wordlight.clip.resnet import init_resnet, resnet_features
 from wordlight.clip.text import init_text, text_features
 from wordlight.clip.tokenizer import Tokenizer, Tokens
@@ -77,6 +78,7 @@ class ClipModel:
 
     def image_features(self, pixels: Array, *, layout: Layout = "HWC") -> Float[Array, "*b e"]:
         """Return projected features of preprocessed pixels, before normalisation."""
+        check_layout(layout)
         size = self.config.vision.image_size
         expected = (*size, 3) if layout == "HWC" else (3, *size)
         if pixels.shape[-3:] != expected:
@@ -92,6 +94,8 @@ class ClipModel:
     def tokenize(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
         """Turn prompts into ids and mask, `[n, context_length]` each, on the host.
 
+        The mask is what the tower was trained with: ones for the padding as well where it was in sight.
+
         Raises:
             WordlightError: the checkpoint has no tokenizer files, or the tokenizer refuses a prompt.
         """
@@ -101,15 +105,18 @@ class ClipModel:
                 "vocab.json with merges.txt, or its text tower was dropped. Add those files to the folder "
                 "and load it again, or give token ids to encode_tokens."
             )
-        return self.tokenizer(prompts, truncate=truncate)
+        ids, mask = self.tokenizer(prompts, truncate=truncate)
+        text = self.config.text
+        if text is not None and (not text.causal or text.pooling == "last"):
+            mask = np.ones_like(mask)  # such towers were trained with their padding in sight
+        return Tokens(ids, mask)
 
     def encode_text(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Float[Array, "n e"]:
         """Tokenise prompts on the host and return unit-norm embeddings; not for use on traced values."""
         ids, mask = self.tokenize(prompts, truncate=truncate)
         text = self.config.text
-        if text is not None and not text.causal:
-            mask = np.ones_like(mask)  # towers that see both ways were trained with their padding in sight
-        elif text is not None and text.pooling == "end":
+        at_end = text is not None and text.causal and text.pooling == "end"
+        if at_end and self.tokenizer is not None and not self.tokenizer.pads_left:
             # Padding behind the end is not looked at. Few lengths, so that few are compiled for few prompts.
             step = TEXT_STEP if len(ids) < MANY_TEXTS else 1
             used = -(-int(mask.sum(-1).max(initial=1)) // step) * step
@@ -135,14 +142,8 @@ class ClipModel:
                 "This model has no text tower. It was dropped by without_text, as guidance does once its "
                 "prompts are embedded. Embed text with the model as it was loaded."
             )
-        if ids.ndim != 2 or ids.shape[1] > config.context_length:
-            raise WordlightError(
-                f"Token ids of shape {ids.shape} are not [n, length] with length at most "
-                f"{config.context_length}. The text was tokenised for another model, or not truncated. Use "
-                "model.tokenize."
-            )
-        _check_ids(ids, config.vocab_size)
-        visible = None if mask is None else mask.astype(bool)
+        ids = _checked_ids(ids, config)
+        visible = None if mask is None else _checked_mask(mask, ids.shape)
         return at_least_float32(text_features(self.params["text"], ids, config, mask=visible))
 
     def logits(
@@ -176,16 +177,39 @@ def _image_features(params: Params, pixels: Pixels, config: ClipConfig) -> Float
     return vit_features(params, pixels, config.vision)
 
 
-def _check_ids(ids: Int[Array, "n length"], vocab_size: int) -> None:
+def _checked_ids(ids: Any, config: TextConfig) -> Int[Array, "n length"]:
+    given = ids if isinstance(ids, jax.Array) else np.asarray(ids)
+    whole = jnp.issubdtype(given.dtype, jnp.integer)
+    if not whole or given.ndim != 2 or not 1 <= given.shape[1] <= config.context_length:
+        raise WordlightError(
+            f"Token ids of shape {given.shape} and type {given.dtype} are not whole numbers [n, length] with "
+            f"length at most {config.context_length}. The text was tokenised for another model, or not "
+            "truncated, or it is text still. Use model.tokenize."
+        )
+    _check_range(given, config.vocab_size)
+    return jnp.asarray(given)
+
+
+def _check_range(ids: Array | np.ndarray, vocab_size: int) -> None:
     """Refuse ids that have no row in the token table; indexing would silently take another one."""
     if isinstance(ids, Tracer) or not ids.size:
         return
-    lowest, highest = int(ids.min()), int(ids.max())
+    with jax.ensure_compile_time_eval():  # ids that a jitted function closes over are known as well
+        lowest, highest = int(ids.min()), int(ids.max())
     if lowest < 0 or highest >= vocab_size:
         raise WordlightError(
             f"Token ids from {lowest} to {highest} do not fit a vocabulary of {vocab_size}. The text was "
             "tokenised for another model. Use model.tokenize."
         )
+
+
+def _checked_mask(mask: Any, shape: tuple[int, ...]) -> Bool[Array, "n length"]:
+    if jnp.shape(mask) != shape:
+        raise WordlightError(
+            f"The mask has the shape {jnp.shape(mask)} and the token ids {shape}. They come from two calls, "
+            "or one was cut. Use both results of model.tokenize."
+        )
+    return jnp.asarray(mask).astype(bool)
 
 
 @jax.jit

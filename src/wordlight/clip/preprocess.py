@@ -36,6 +36,7 @@ def preprocess(
 
     Args:
         images: `[..., height, width, 3]` or, with layout `"CHW"`, `[..., 3, height, width]`; traced or not.
+            Leading axes may be empty.
             Floats of any width are computed in float32. Integers are taken with value range `"byte"` only:
             they have no gradient.
         spec: the preprocessing, usually `model.image_spec`.
@@ -82,7 +83,8 @@ _EXACT = jax.lax.Precision.HIGHEST
 
 def _resize_rows(images: Array, rows: AxisWeights, layout: Layout) -> Array:
     # A product of its own for every image, its columns and channels as one axis: nothing has to be moved.
-    flat = images.reshape(*images.shape[:-2], -1) if layout == "HWC" else images
+    across = images.shape[-2] * images.shape[-1]  # not -1, which an empty batch leaves undecided
+    flat = images.reshape(*images.shape[:-2], across) if layout == "HWC" else images
     lead, inner = flat.shape[:-2], images.shape[-2:] if layout == "HWC" else images.shape[-1:]
     matrices = jnp.broadcast_to(rows.weights, (*lead, *rows.weights.shape))
     resized = jnp.matmul(matrices, flat, precision=_EXACT)
@@ -117,7 +119,7 @@ def _normalize(resized: Array, spec: ImageSpec, scale: float, shift: float, insi
 
 def _checked(images: ArrayLike, value_range: ValueRange, layout: Layout) -> Array:
     _check_choice("value_range", value_range, get_args(ValueRange))
-    _check_choice("layout", layout, get_args(Layout))
+    check_layout(layout)
     images = images if isinstance(images, jax.Array) else _concrete(images)
     _check_dtype(images, value_range)
     if images.ndim < 3:
@@ -178,6 +180,15 @@ def _check_channels(images: Array, layout: Layout) -> None:
         f"An image of shape {images.shape} has {channels} channels at axis {axis}, not 3 (layout "
         f"{layout!r}). {likely}"
     )
+
+
+def check_layout(layout: str) -> None:
+    """Refuse what is not a layout.
+
+    Raises:
+        WordlightError: it is neither `"HWC"` nor `"CHW"`.
+    """
+    _check_choice("layout", layout, get_args(Layout))
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wordlight.clip.checkpoint_files import read_json
+from wordlight.clip.checkpoint_files import HF_STEMS, OPEN_CLIP_STEMS, find_weights, read_json
 from wordlight.clip.config import ClipConfig
 from wordlight.clip.config_hf import hf_config
 from wordlight.clip.config_open_clip import open_clip_config, open_clip_text_rules
@@ -13,6 +13,7 @@ from wordlight.clip.text_cleaning import Cleaning
 from wordlight.clip.tokenizer import TextRules, Tokenizer
 from wordlight.errors import WordlightError
 
+HF_KINDS = ("clip", "siglip")
 HF_FILE, OPEN_CLIP_FILE = "config.json", "open_clip_config.json"
 
 
@@ -40,7 +41,7 @@ def read_processing(folder: Path) -> Processing:
     Raises:
         WordlightError: there is no configuration file, or an entry of it cannot be.
     """
-    if (folder / OPEN_CLIP_FILE).is_file():
+    if (folder / OPEN_CLIP_FILE).is_file() and not _only_hf_is_readable(folder):
         return _open_clip(folder)
     if (folder / HF_FILE).is_file():
         return _hf(folder)
@@ -49,6 +50,14 @@ def read_processing(folder: Path) -> Processing:
         "part of one (a parent folder, a tokenizer, an adapter). Give the folder that holds the "
         "configuration and the weights."
     )
+
+
+def _only_hf_is_readable(folder: Path) -> bool:
+    """Whether a folder that holds the same model in both layouts has readable weights for one of them only,
+    as where OpenCLIP's are PyTorch's own and PyTorch is not installed."""
+    if find_weights(folder, OPEN_CLIP_STEMS) or not find_weights(folder, HF_STEMS):
+        return False
+    return (folder / HF_FILE).is_file() and read_json(folder / HF_FILE).get("model_type") in HF_KINDS
 
 
 def _hf(folder: Path) -> Processing:
@@ -60,10 +69,18 @@ def _hf(folder: Path) -> Processing:
 
 
 def _hf_image_spec(folder: Path, config: ClipConfig) -> ImageSpec:
-    for name in ("preprocessor_config.json", "processor_config.json"):
-        if (folder / name).is_file():
-            return _checked(ImageSpec.from_hf(read_json(folder / name), config.vision.image_size), config)
-    return ImageSpec.from_hf({}, config.vision.image_size)
+    settings, family = _image_settings(folder), "siglip" if config.sigmoid else "clip"
+    return _checked(ImageSpec.from_hf(settings, config.vision.image_size, family=family), config)
+
+
+def _image_settings(folder: Path) -> dict[str, Any]:
+    """Return the file that transformers 5 takes: `processor_config.json` if it speaks of images, else
+    `preprocessor_config.json`; nothing where there is neither."""
+    both, own = folder / "processor_config.json", folder / "preprocessor_config.json"
+    settings = read_json(both) if both.is_file() else {}
+    if settings.get("image_processor") is not None:
+        return settings
+    return read_json(own) if own.is_file() else {}
 
 
 def _open_clip(folder: Path) -> Processing:

@@ -1,7 +1,7 @@
 """Text to token ids, on the host. Tokenising happens once, before anything is traced."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,10 +39,12 @@ class TextRules:
     Attributes:
         cleaning: replaces the one that the tokenizer's files imply; None keeps it.
         drop_separator: the last token is turned into padding.
+        pad_id: replaces the padding that the tokenizer's files name; None keeps it.
     """
 
     cleaning: Cleaning | None = None
     drop_separator: bool = False
+    pad_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Tokenizer:
         backend: the tokenizer of the `tokenizers` library.
         cleaning: what happens to a text before the backend sees it.
         dropped_id: an id that becomes `pad_id`, as CLIPA's separator does; None for no such id.
+        pads_left: whether padding comes before the prompt.
     """
 
     context_length: int
@@ -68,6 +71,7 @@ class Tokenizer:
     backend: Any = field(repr=False, compare=False)
     cleaning: Cleaning = "none"
     dropped_id: int | None = None
+    pads_left: bool = False
 
     @classmethod
     def find(
@@ -121,11 +125,17 @@ class Tokenizer:
             )
         frame = source.backend.encode("").ids
         end_id = frame[-1] if frame else None
-        pad_id = source.pad_id if source.pad_id is not None else end_id
-        cleaning = rules.cleaning or source.cleaning
-        dropped = end_id if rules.drop_separator else None
+        pad_id = next((i for i in (rules.pad_id, source.pad_id, end_id) if i is not None), 0)
         return cls(
-            length, pad_id or 0, end_id, source.unknown_id, source.digest, source.backend, cleaning, dropped
+            context_length=length,
+            pad_id=pad_id,
+            end_id=end_id,
+            unknown_id=source.unknown_id,
+            digest=source.digest,
+            backend=source.backend,
+            cleaning=rules.cleaning or source.cleaning,
+            dropped_id=end_id if rules.drop_separator else None,
+            pads_left=source.pads_left,
         )
 
     def __call__(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Tokens:
@@ -143,7 +153,9 @@ class Tokenizer:
         ids = np.full((len(rows), self.context_length), self.pad_id, np.int32)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(rows):
-            ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
+            start = self.context_length - len(tokens) if self.pads_left else 0
+            place = slice(start, start + len(tokens))
+            ids[row, place], mask[row, place] = tokens, 1
         if self.dropped_id is not None:
             ids[ids == self.dropped_id] = self.pad_id
         return Tokens(ids, mask)
@@ -219,7 +231,8 @@ class Tokenizer:
 
 
 def _texts(prompts: str | Sequence[str]) -> list[str]:
-    texts = [prompts] if isinstance(prompts, str) else list(prompts)
+    single = isinstance(prompts, str) or not isinstance(prompts, Iterable)
+    texts: list[Any] = [prompts] if single else list(prompts)
     wrong = [text for text in texts if not isinstance(text, str)]
     if wrong:
         raise WordlightError(
@@ -231,7 +244,19 @@ def _texts(prompts: str | Sequence[str]) -> list[str]:
             "There is no prompt: the list is empty. A file of prompts may have been empty, or a filter "
             "dropped them all. Give at least one string."
         )
+    for text in texts:
+        _refuse_surrogates(text)
     return texts
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise WordlightError(
+            f"The prompt {_shorten(text)!r} holds half of a character ({error.reason}). It was cut inside an "
+            "emoji, or read from a file in another encoding. Read the file as UTF-8, or drop that character."
+        ) from error
 
 
 def _shorten(text: str, length: int = 60) -> str:

@@ -16,6 +16,7 @@ from wordlight.errors import WordlightError
 START, END = "<|startoftext|>", "<|endoftext|>"
 OPENAI_FILE = "bpe_simple_vocab_16e6.txt.gz"
 OPENAI_MERGES = 49152 - 256 - 2  # OpenAI's vocabulary stops here, although the file goes on
+LEFT_PADDED = ("GemmaTokenizer", "Siglip2Tokenizer")  # where nothing is said
 _LARGEST_LENGTH = 100_000  # transformers writes about 1e30 where no limit is known
 _WORDS = r"""<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"""
 
@@ -30,6 +31,7 @@ class TokenizerSource(NamedTuple):
         unknown_id: for a closed vocabulary, the id of unknown words.
         digest: a hash of everything above.
         cleaning: what the class of the tokenizer does to a text first.
+        pads_left: whether padding comes before the text.
     """
 
     backend: tokenizers.Tokenizer
@@ -38,6 +40,7 @@ class TokenizerSource(NamedTuple):
     unknown_id: int | None
     digest: str
     cleaning: Cleaning = "none"
+    pads_left: bool = False
 
 
 def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
@@ -54,14 +57,27 @@ def read_tokenizer_files(folder: Path) -> TokenizerSource | None:
     settings = _read_json(folder / "special_tokens_map.json") | _read_json(folder / "tokenizer_config.json")
     length = settings.get("model_max_length")
     known = isinstance(length, int) and not isinstance(length, bool) and 0 < length < _LARGEST_LENGTH
-    pad_id = _pad_id(backend, settings, folder)
+    pad_id, pads_left = _pad_id(backend, settings, folder), _pads_left(backend, settings)
     backend.no_padding()
     unknown_id = _closed_unknown_id(backend)
-    text = f"{length if known else None} {pad_id} {unknown_id} {backend.to_str()}"
+    text = f"{length if known else None} {pad_id} {pads_left} {unknown_id} {backend.to_str()}"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    if str(settings.get("tokenizer_class", "")).removesuffix("Fast") == "SiglipTokenizer":
+    if _class_name(settings) == "SiglipTokenizer":
         cleaning = "siglip" if settings.get("do_lower_case", True) else "none"
-    return TokenizerSource(backend, length if known else None, pad_id, unknown_id, digest, cleaning)
+    limit = length if known else None
+    return TokenizerSource(backend, limit, pad_id, unknown_id, digest, cleaning, pads_left)
+
+
+def _class_name(settings: dict[str, Any]) -> str:
+    return str(settings.get("tokenizer_class", "")).removesuffix("Fast")
+
+
+def _pads_left(backend: tokenizers.Tokenizer, settings: dict[str, Any]) -> bool:
+    """Return the side that transformers takes: what the settings say, else the tokenizer's own file, else
+    the class."""
+    usual = "left" if _class_name(settings) in LEFT_PADDED else "right"
+    side = settings.get("padding_side") or (backend.padding or {}).get("direction") or usual
+    return str(side).lower() == "left"
 
 
 def _read_backend(folder: Path) -> tuple[tokenizers.Tokenizer, Cleaning] | None:

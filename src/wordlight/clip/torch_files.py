@@ -1,5 +1,6 @@
 """The tensors of PyTorch state dicts, through its weights-only loading. Nothing is unpickled otherwise."""
 
+import re
 import zipfile
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from wordlight.errors import WordlightError
 
 # Training programs put the weights beside the optimiser's state, and wrap the model.
 NESTED, WRAPPED = "state_dict", "module."
+TERMINAL_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 NAMES = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64"}
 
 
@@ -61,6 +63,12 @@ def _state_dict(file: Path) -> dict[str, Any]:
             f"{file} holds no dictionary of tensors but {type(nested).__name__}. It is a whole training "
             "state or a pickled model. Save model.state_dict() from the program that wrote it."
         )
+    bare = sorted(str(n) for n, t in nested.items() if t.is_meta or t.layout is not torch.strided)
+    if bare:
+        raise WordlightError(
+            f"{file} holds tensors without plain values: {', '.join(bare)}. They are sparse, or placeholders "
+            "of a model that was never filled. Save the state_dict of the loaded, dense model."
+        )
     return {str(name).removeprefix(WRAPPED): tensor for name, tensor in nested.items()}
 
 
@@ -86,4 +94,5 @@ def _conversion(file: Path) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    plain = TERMINAL_COLOURS.sub("", str(error)).strip()
+    return (plain or type(error).__name__).splitlines()[0]

@@ -44,6 +44,12 @@ def _tensors(stack: ExitStack, files: list[Path]) -> Tensors:
     return TensorFiles(stack, files) if files[0].suffix == ".safetensors" else TorchFiles(files)
 
 
+def tensor_names(files: list[Path]) -> set[str]:
+    """Return the names of the tensors in some files."""
+    with ExitStack() as stack:
+        return _tensors(stack, files).names()
+
+
 def read_params(
     files: list[Path], layout: Params, expected: Params, *, options: ReadOptions | None = None
 ) -> Params:
