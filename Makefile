@@ -4,7 +4,7 @@ PROMPT ?= a yellow bulldozer
 ARGS ?=
 WORKERS ?= 2
 
-# Through the environment, so that a prompt with quotes or a dollar sign arrives as it was typed.
+# Through the environment, so that a prompt with quotes arrives as it was typed; a dollar sign is $$ to make.
 export PROMPT
 
 BIN := .venv/bin

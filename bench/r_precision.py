@@ -85,7 +85,9 @@ def is_made(folder: Path, config: RunConfig) -> bool:
     """Return whether a folder holds a finished run of that configuration."""
     if not (folder / run_file.NAME).is_file():
         return False
-    return run_file.read_run(folder)["status"] == "finished" and run_file.read_config(folder) == config
+    run = run_file.read_run(folder)
+    whole = run["status"] == "finished" and run["scores"]
+    return bool(whole) and run_file.read_config(folder) == config
 
 
 def _make(preset: PresetName, shares: "Queue[set[int]]", caption: str, folder: Path) -> None:

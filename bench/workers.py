@@ -12,7 +12,9 @@ from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PARITY = ROOT / ".venv-parity" / "bin" / "python"
-HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # what `wordlight dream` starts with
+# glibc keeps what a step frees for the next one; see docs/conventions.md.
+SETTINGS = {"arena_max": 1, "mmap_threshold": 2**32, "trim_threshold": 2**32, "tcache_count": 0}
+KEPT_MEMORY = {"GLIBC_TUNABLES": ":".join(f"glibc.malloc.{k}={v}" for k, v in SETTINGS.items())}
 FLAX = ROOT / ".venv-bench" / "bin" / "python"
 
 

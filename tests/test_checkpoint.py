@@ -1,6 +1,7 @@
 """Saved states come back bit for bit, wherever they were saved."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import jax
@@ -37,6 +38,37 @@ def test_the_latest_two_are_kept_and_saving_a_step_again_does_nothing(tmp_path):
             checkpoints.save(state(step))
         assert checkpoints.latest() == 3
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["2", "3"]
+
+
+@pytest.mark.parametrize("name", ["a[1]b", "x*y?{z} %20#"])
+def test_a_path_may_hold_any_characters(tmp_path, name, capfd):
+    config = save_tiny_run(tmp_path / name / "run")
+    assert load_run(tmp_path / name / "run")[0] == config
+    assert "WARNING" not in capfd.readouterr().err
+
+
+def test_a_full_disk_is_refused_and_keeps_what_was_written(tmp_path, monkeypatch):
+    def full(self, step, args):
+        (tmp_path / "checkpoints" / "4.orbax-checkpoint-tmp").mkdir()
+        raise ValueError("RESOURCE_EXHAUSTED: Error writing [OS error 28: No space left on device]")
+
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state(3))
+        monkeypatch.setattr(type(checkpoints._manager), "save", full)
+        message = r"step 4 .* cannot be written \(No space left on device\)\. .* Free some space"
+        with pytest.raises(WordlightError, match=message):
+            checkpoints.save(state(4))
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["3"]
+
+
+def test_a_disk_with_too_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch, capfd):
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    with Checkpoints(tmp_path) as checkpoints:
+        monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+        with pytest.raises(WordlightError, match=r"\(No space left on device for its \d+\.\d MB\)"):
+            checkpoints.save(state())
+    assert not any((tmp_path / "checkpoints").iterdir())
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_run_is_read_back(tmp_path):

@@ -96,6 +96,13 @@ def test_a_misspelt_option_is_named(capsys):
     assert "--seed" in capsys.readouterr().err
 
 
+def test_a_prompt_without_quotes_is_shown_with_them(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(args=["dream", "a", "red", "car", "--seed", "3"])
+    assert stopped.value.code == 2
+    assert 'needs quotes: "a red car"' in capsys.readouterr().err
+
+
 def test_options_override_the_preset():
     options = Dream("a red car", preset="fast", steps=7, size=20, seed=3, negatives=("fog",))
     fast = find_preset("fast").apply(RunConfig("a red car"))
@@ -137,6 +144,8 @@ def test_dream_says_what_it_made(capsys, monkeypatch, tmp_path, status, code):
     [
         (["", "-o", "run"], "is empty"),
         (["a red dragon", "-o", "run"], "dragon"),
+        (["a red car", "-o", ""], "folder '' given with -o has no name"),
+        (["a red car", "-o", "run", "--seed", "-1"], "seed -1 (it has to be from 0 to 4294967295)"),
         (["a red car", "-o", "run", "--model", "./nowhere"], "There is no model './nowhere'"),
         (["a red car", "-o", "run", "--size", "8"], "size 8"),
         (["a red car", "-o", "run", "--size", "4096"], "size 4096"),

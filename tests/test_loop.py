@@ -100,12 +100,13 @@ def test_skipped_steps_are_counted_in_all_and_in_a_row():
     assert (health.skipped, health.worst, health.in_a_row) == (4, 3, 0)
 
 
-def test_the_first_interrupt_is_noted_and_the_second_raises():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interrupt_is_noted_and_the_second_raises(number):
+    before = signal.getsignal(number)
     with interruptible() as stop:
         assert not stop()
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         assert stop()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before

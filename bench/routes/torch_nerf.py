@@ -89,12 +89,18 @@ def prepare(task: dict[str, Any]) -> Run:
     weights = {name: value for name, value in arrays.items() if name not in rays}
     network = Network(weights)
     seen = torch.compile(network) if task.get("compile") else network
+    count = len(rays["target"])
+    chunk = task.get("chunk", count)
+    parts = [{name: values[i : i + chunk] for name, values in rays.items()} for i in range(0, count, chunk)]
 
     def run() -> float:
         network.zero_grad(set_to_none=True)
-        loss = torch.mean((render(seen, rays) - rays["target"]) ** 2)
-        loss.backward()
-        return float(loss)
+        total = 0.0
+        for part in parts:
+            loss = torch.sum((render(seen, part) - part["target"]) ** 2) / (3 * count)
+            loss.backward()
+            total += float(loss)
+        return total
 
     return run
 

@@ -12,6 +12,7 @@ from wordlight.radiance.fields import direction_channels
 
 COARSE, FINE = 64, 192
 CHUNK = 8  # rays whose activations fit a processor's cache
+TORCH_CHUNK = 64  # what serves PyTorch best
 
 
 def measure(*, rays: int, rounds: int, device: str = "cpu") -> Row:
@@ -25,6 +26,7 @@ def measure(*, rays: int, rounds: int, device: str = "cpu") -> Row:
             Route(OURS, "wordlight_nerf", task | {"field": "mlp", "chunk": chunk}),
             Route("PyTorch", "torch_nerf", task | {"device": device}),
             Route("PyTorch, torch.compile", "torch_nerf", task | {"compile": True, "device": device}),
+            Route("PyTorch, in chunks", "torch_nerf", task | {"chunk": TORCH_CHUNK, "device": device}),
             Route(f"{OURS}, grid field", "wordlight_nerf", task | {"field": "grid", "chunk": rays}),
             Route(RATES["float32"], "matrix_rate", {"size": RATE_SIZE, "dtype": "float32"}),
         ]

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from bench.report import OURS, Row
-from bench.workers import FLAX, HUGE_PAGES, Route, Turns, take_turns
+from bench.workers import FLAX, KEPT_MEMORY, Route, Turns, take_turns
 from wordlight.clip.config import VitConfig
 from wordlight.clip.processing import read_processing
 
 REDUCED = f"{OURS}, bfloat16"
-SMALL = ", without huge pages"
+GIVEN_BACK = ", memory given back"
 RATE_SIZE = 2048
 RATES = {dtype: f"product of {RATE_SIZE}x{RATE_SIZE} matrices, {dtype}" for dtype in ("float32", "bfloat16")}
 
@@ -51,8 +51,8 @@ def routes(
     def ours(name: str, dtype: str) -> list[Route]:
         task = {"folder": str(folder), "batch": batch, "dtype": dtype}
         saving = task | {"gradient": str(scratch / f"{dtype}.npy")}
-        as_it_starts = Route(f"{name}{SMALL}", "wordlight_clip", task)
-        return [Route(name, "wordlight_clip", saving, environment=HUGE_PAGES), as_it_starts]
+        as_it_starts = Route(f"{name}{GIVEN_BACK}", "wordlight_clip", task)
+        return [Route(name, "wordlight_clip", saving, environment=KEPT_MEMORY), as_it_starts]
 
     def torch(name: str, precision: str, *, compiled: bool = False) -> Route:
         task = {"folder": str(folder), "batch": batch, "precision": precision}
@@ -60,7 +60,7 @@ def routes(
 
     flax = Route("Flax", "flax_clip", {"folder": str(folder), "batch": batch}, FLAX)
     torchax = Route("PyTorch's model in JAX, torchax", "torchax_clip", flax.task, FLAX)
-    plain = [*ours(OURS, "float32"), flax, replace(flax, name="Flax, huge pages", environment=HUGE_PAGES)]
+    plain = [*ours(OURS, "float32"), flax, replace(flax, name="Flax, memory kept", environment=KEPT_MEMORY)]
     plain += [torchax, torch("", "float32"), torch(", torch.compile", "float32", compiled=True)]
     reduced = [*ours(REDUCED, "bfloat16"), torch(", autocast", "autocast"), torch(", bfloat16", "bfloat16")]
     if device != "cpu":

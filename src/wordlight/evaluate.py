@@ -6,7 +6,7 @@ captions by cosine, which is the same as ranking by the mean of the views' cosin
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +16,24 @@ from jaxtyping import Array, Float
 
 from wordlight.clip.load import load
 from wordlight.clip.model import ClipModel
-from wordlight.data.world.captions import VOCABULARY, all_captions, claims, fill, kind_caption, kind_captions
+from wordlight.data.world.captions import (
+    VOCABULARY,
+    all_captions,
+    claims,
+    fill,
+    kind_caption,
+    kind_captions,
+    words,
+)
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.objects import KIND_NAMES
 from wordlight.errors import WordlightError
 from wordlight.radiance.pyramid import PyramidField
 from wordlight.radiance.render import shade
-from wordlight.train.checkpoint import load_run
+from wordlight.train.checkpoint import Checkpoints, load_run
 from wordlight.train.config import RunConfig
 from wordlight.train.pictures import GREY, finished, held_out_cameras, render_views
+from wordlight.train.run_file import read_run
 
 JUDGES = ("judge-resnet", "judge-vit")
 SIZE = 128
@@ -60,6 +69,37 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class SavedRun:
+    """A run as it lies on the disk.
+
+    Attributes:
+        folder: where.
+        config: of the run.
+        field: of its latest checkpoint.
+        status: `"finished"`, or how the run stands or ended.
+        step: of the latest checkpoint.
+    """
+
+    folder: Path
+    config: RunConfig
+    field: PyramidField
+    status: str
+    step: int
+
+    @classmethod
+    def read(cls, folder: Path) -> "SavedRun":
+        """Read a run.
+
+        Raises:
+            WordlightError: the folder holds no run or no checkpoint, or they cannot be read.
+        """
+        config, field = load_run(folder)
+        with Checkpoints(folder) as checkpoints:
+            step = checkpoints.latest()
+        return cls(folder, config, field, str(read_run(folder).get("status")), step or 0)
+
+
+@dataclass(frozen=True)
 class RunJudgement:
     """What all judges say of one run.
 
@@ -69,6 +109,9 @@ class RunJudgement:
         caption: what should be ranked first in colour.
         kind_caption: what should be ranked first by shape.
         judges: by the judge's name.
+        status: of the run; see `SavedRun`.
+        step: that was judged.
+        steps: that a finished run takes.
     """
 
     run: str
@@ -76,6 +119,14 @@ class RunJudgement:
     caption: str
     kind_caption: str
     judges: Mapping[str, Judgement]
+    status: str = "finished"
+    step: int = 0
+    steps: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run took all its steps and wrote its results."""
+        return self.status == "finished"
 
     @property
     def colour_right(self) -> bool:
@@ -106,30 +157,64 @@ class Precision:
         return math.sqrt(self.value * (1 - self.value) / self.runs)
 
 
-def evaluate(runs: Sequence[Path], *, judges: Mapping[str, ClipModel] | None = None) -> list[RunJudgement]:
+def evaluate(
+    runs: Sequence[Path],
+    *,
+    judges: Mapping[str, ClipModel] | None = None,
+    leave_out: Callable[[Path, Exception], None] | None = None,
+) -> list[RunJudgement]:
     """Let every judge rank the captions for every run.
 
-    All runs are checked before the first is judged.
+    All runs are checked before the first is judged. A folder that is given twice counts once.
 
     Args:
         runs: folders of runs.
         judges: models by name; by default the two in this package, which no run may have been guided by.
+        leave_out: told of each run that cannot be judged, and why, while others can; None refuses them all.
 
     Raises:
-        WordlightError: there is no run, one cannot be read, was guided by a judge, or its prompt is not a
-            caption of the world.
+        WordlightError: there is no run, one (with `leave_out`, every one) cannot be read, was guided by a
+            judge, or its prompt is not a caption of the world.
+        OSError: likewise, a file of a run may not be read.
     """
     if not runs:
         raise WordlightError(
             "There is no run to evaluate. A pattern that matches no folder is the usual cause. Name at least "
             "one folder."
         )
-    loaded = [(folder, *load_run(folder)) for folder in runs]
-    for folder, config, _ in loaded:
-        true_captions(config.prompt)
-        _check_guide(folder, config, judges or dict.fromkeys(JUDGES))
+    saved = _judgeable(runs, judges or dict.fromkeys(JUDGES), leave_out)
     judges = judges or {name: load(name) for name in JUDGES}
-    return [judge_run(str(folder), config, field, judges) for folder, config, field in loaded]
+    return [judge_run(run, judges) for run in saved]
+
+
+def _judgeable(
+    runs: Sequence[Path],
+    judges: Mapping[str, object],
+    leave_out: Callable[[Path, Exception], None] | None,
+) -> list[SavedRun]:
+    folders = list({folder.resolve(): folder for folder in reversed(runs)}.values())[::-1]
+    saved: list[SavedRun] = []
+    for folder in folders:
+        try:
+            saved.append(_read_judgeable(folder, judges))
+        except (WordlightError, OSError) as error:
+            if leave_out is None or len(folders) == 1:
+                raise
+            leave_out(folder, error)
+    if not saved:
+        raise WordlightError(
+            f"None of the {len(folders)} folders holds a run that can be judged. A pattern that matches "
+            "other folders is the usual cause. The reason of each was given; name at least one folder that "
+            "`wordlight dream` wrote."
+        )
+    return saved
+
+
+def _read_judgeable(folder: Path, judges: Mapping[str, object]) -> SavedRun:
+    run = SavedRun.read(folder)
+    true_captions(run.config.prompt)
+    _check_guide(folder, run.config, judges)
+    return run
 
 
 def true_captions(prompt: str) -> tuple[str, str]:
@@ -139,9 +224,9 @@ def true_captions(prompt: str) -> tuple[str, str]:
     Raises:
         WordlightError: the prompt is not one that the world's captions could mean.
     """
-    words = prompt.lower().split()
-    kinds, colours = (sum(w in names for w in words) for names in (KIND_NAMES, COLOUR_NAMES))
-    strange = [word for word in words if word not in VOCABULARY]
+    read = words(prompt)
+    kinds, colours = (sum(w in names for w in read) for names in (KIND_NAMES, COLOUR_NAMES))
+    strange = [word for word in read if word not in VOCABULARY]
     if strange or kinds != 1 or colours > 1:
         reason = f"has words outside the world: {', '.join(strange)}" if strange else "does not"
         raise WordlightError(
@@ -155,19 +240,19 @@ def true_captions(prompt: str) -> tuple[str, str]:
     return fill("a {colour} {kind}", kind=str(kind), colour=colour) if colour else plain, plain
 
 
-def judge_run(
-    run: str, config: RunConfig, field: PyramidField, judges: Mapping[str, ClipModel]
-) -> RunJudgement:
-    """Let every judge rank the captions for one field."""
-    caption, plain_caption = true_captions(config.prompt)
+def judge_run(run: SavedRun, judges: Mapping[str, ClipModel]) -> RunJudgement:
+    """Let every judge rank the captions for one run."""
+    prompt, steps = run.config.prompt, run.config.steps
+    caption, plain_caption = true_captions(prompt)
     kinds = kind_captions()
     captions = kinds if caption == plain_caption else all_captions()
-    coloured, plain = portraits(config, field)
+    coloured, plain = portraits(run.config, run.field)
     judgements = {
         name: Judgement(rank(judge, coloured, captions, caption), rank(judge, plain, kinds, plain_caption))
         for name, judge in judges.items()
     }
-    return RunJudgement(run, config.prompt, caption, plain_caption, judgements)
+    folder = str(run.folder)
+    return RunJudgement(folder, prompt, caption, plain_caption, judgements, run.status, run.step, steps)
 
 
 def portraits(
@@ -251,6 +336,8 @@ def as_json(results: Sequence[RunJudgement]) -> dict[str, object]:
             "run": result.run,
             "prompt": result.prompt,
             "caption": result.caption,
+            "status": result.status,
+            "step": result.step,
             "right": result.colour_right,
             "geometry_right": result.geometry_right,
             "judges": {

@@ -3,6 +3,7 @@ once."""
 
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Annotated
 
 import tyro
@@ -27,10 +28,16 @@ REFUSED, INTERRUPTED = 2, 130
 def main(*, args: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
-    0: done. 2: refused, with the reason on stderr. 130: ended by Ctrl-C; a run of `dream` has its results
-    written even so, unless Ctrl-C came a second time.
+    0: done. 2: refused, with the reason on stderr. 130: ended by Ctrl-C or SIGTERM; a run of `dream` has its
+    results written even so, unless a second one came.
     """
-    command = tyro.cli(Command, args=args, prog="wordlight", description="From words to 3D objects.")
+    args = sys.argv[1:] if args is None else args
+    try:
+        command = tyro.cli(Command, args=args, prog="wordlight", description="From words to 3D objects.")
+    except SystemExit as stopped:
+        if stopped.code:
+            _ask_for_quotes(args)
+        raise
     keep_compiled()
     try:
         return command.run()
@@ -47,3 +54,10 @@ def main(*, args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("wordlight: Interrupted.", file=sys.stderr)
         return INTERRUPTED
+
+
+def _ask_for_quotes(args: Sequence[str]) -> None:
+    """Say how several words are one prompt, where `dream` was given them without quotes."""
+    words = list(takewhile(lambda word: not word.startswith("-"), args[1:]))
+    if "dream" in args[:1] and len(words) > 1:
+        print(f'wordlight: A prompt of several words needs quotes: "{" ".join(words)}"', file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from wordlight.errors import WordlightError
 from wordlight.train.config import PresetName, RunConfig
 from wordlight.train.presets import PRESETS, find_preset
 
@@ -25,7 +26,7 @@ class Dream:
 
     Writes a folder with turntable.mp4, sheet.png (views all round, colour and depth), mesh.glb, preview.png,
     metrics.jsonl, run.json and checkpoints/. Ctrl-C ends the training early, writes what there is, and exits
-    with 130.
+    with 130; a second one abandons the results.
 
     Attributes:
         prompt: What the object should be, for example "a yellow bulldozer".
@@ -46,7 +47,7 @@ class Dream:
     """
 
     prompt: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="PROMPT")]
-    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="DIR", help_behavior_hint="")] = None
+    output: Annotated[str | None, tyro.conf.arg(aliases=["-o"], metavar="DIR", help_behavior_hint="")] = None
     model: tuple[str, ...] = RunConfig("").models
     preset: Annotated[PresetName, tyro.conf.arg(help=_PRESET_HELP)] = "default"
     steps: _FromPreset = None
@@ -69,13 +70,28 @@ class Dream:
         cameras = replace(config.cameras, size=size, samples=samples)
         return replace(config, steps=steps, views=views, cameras=cameras)
 
+    def folder(self) -> Path | None:
+        """Return the folder of the results that was named, if any.
+
+        Raises:
+            WordlightError: its name is empty.
+        """
+        if self.output is None:
+            return None
+        if not self.output.strip():
+            raise WordlightError(
+                f"The folder {self.output!r} given with -o has no name. An unset variable is the usual "
+                "cause. Name a folder, or leave -o out to get one under runs/."
+            )
+        return Path(self.output)
+
     def run(self) -> int:
         """Make the object and print where it lies."""
         from wordlight.train.dream import dream
 
         folder, summary = dream(
             self.config(),
-            output=self.output,
+            output=self.folder(),
             overwrite=self.overwrite,
             checkpoint_every=self.checkpoint_every,
         )

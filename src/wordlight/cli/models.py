@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wordlight.errors import WordlightError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -26,22 +28,23 @@ class Models:
 
     def run(self) -> int:
         """Print the table."""
-        from rich.console import Console
+        from wordlight.cli.tables import print_whole
 
-        Console().print(self.table())
+        print_whole(self.table())
         return 0
 
     def table(self) -> "Table":
-        """Return the table."""
+        """Return the table.
+
+        Raises:
+            WordlightError: no family's name holds the text.
+        """
         from rich.table import Table
 
         from wordlight.clip.hub import is_cached
-        from wordlight.clip.known_models import known_models
 
         table = Table("model", "family", "image", "parameters", "activation", "on this disk")
-        for model in (*_embedded(), *known_models()):
-            if self.family.lower() not in model.family.lower():
-                continue
+        for model in self._chosen():
             here = model.family == EMBEDDED_FAMILY or is_cached(model.name)
             if here or not self.local:
                 size = " x ".join(map(str, model.config.vision.image_size))
@@ -49,6 +52,19 @@ class Models:
                 activation = _activation(model.config)
                 table.add_row(model.name, model.family, size, count, activation, "yes" if here else "")
         return table
+
+    def _chosen(self) -> list["KnownModel"]:
+        from wordlight.clip.known_models import known_models
+
+        every = [*_embedded(), *known_models()]
+        chosen = [model for model in every if self.family.lower() in model.family.lower()]
+        if not chosen:
+            families = ", ".join(dict.fromkeys(model.family for model in every))
+            raise WordlightError(
+                f"No family is called {self.family!r}. It is misspelt, or its checkpoints are not listed, "
+                f"although they may load. The families are: {families}. Give a part of one of these names."
+            )
+        return chosen
 
 
 EMBEDDED_FAMILY = "in this package"

@@ -14,8 +14,8 @@ class Score:
     """Print how well pictures match texts, as a table.
 
     The similarity is the cosine of the two embeddings, from -1 to 1; the probability is the softmax of a
-    picture's similarities over the given texts, at the model's own temperature. Transparent parts of pictures
-    count as white.
+    picture's similarities over the given texts, at the model's own temperature, and left out for a single
+    text. Transparent parts of pictures count as white.
 
     Attributes:
         images: Picture files.
@@ -51,17 +51,20 @@ class Score:
             )
 
     def _show(self, cosines: list[list[float]], shares: list[list[float]]) -> None:
-        from rich.console import Console
-        from rich.markup import escape
         from rich.table import Table
+        from rich.text import Text
+
+        from wordlight.cli.tables import print_whole
 
         table = Table("image", "text")
-        table.add_column("similarity", justify="right")
-        table.add_column("probability", justify="right")
+        figures = ("similarity", "probability") if len(self.text) > 1 else ("similarity",)
+        for figure in figures:
+            table.add_column(figure, justify="right")
         for path, row, probabilities in zip(self.images, cosines, shares, strict=True):
             for text, cosine, share in zip(self.text, row, probabilities, strict=True):
-                table.add_row(escape(str(path)), escape(text), f"{cosine:.4f}", f"{share:.1%}")
-        Console().print(table)
+                cells = (f"{cosine:.4f}", f"{share:.1%}")[: len(figures)]
+                table.add_row(Text(str(path)), Text(text), *cells)
+        print_whole(table)
 
 
 def similarities(model, pictures, texts: list[str]) -> tuple[list[list[float]], list[list[float]]]:

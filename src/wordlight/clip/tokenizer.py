@@ -17,7 +17,7 @@ from wordlight.errors import WordlightError
 if TYPE_CHECKING:
     from wordlight.clip.tokenizer_files import TokenizerSource
 
-_SHOWN_WORDS = 60
+_SHOWN_WORDS = 120
 
 
 class Tokens(NamedTuple):
@@ -197,8 +197,8 @@ class Tokenizer:
         if not truncate:
             raise WordlightError(
                 f"The prompt {_shorten(text)!r} has {len(ids)} tokens, start and end included, and the "
-                f"limit is {limit}. CLIP's text tower reads a sentence or two. Shorten the prompt, split it "
-                "into several, or give truncate=True to cut it."
+                f"limit is {limit}. CLIP's text tower reads a sentence or two. Shorten the prompt, or split "
+                "it into several; in Python, truncate=True cuts it."
             )
         warnings.warn(
             f"The prompt {_shorten(text)!r} has {len(ids)} tokens and was cut to the limit of {limit}.",

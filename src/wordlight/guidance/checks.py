@@ -1,13 +1,35 @@
 """What a loss needs of its targets, its model and its images, refused before work starts."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from wordlight.clip.model import ClipModel
 from wordlight.errors import WordlightError
 from wordlight.guidance.config import GuidanceConfig
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is no model, such as its name."""
+    if not isinstance(model, ClipModel):
+        raise WordlightError(
+            f"The model is a {type(model).__name__} ({str(model)[:60]!r}). Its name was probably passed. "
+            "Load it first, wl.load(name)."
+        )
+
+
+def check_key(key: Any) -> None:
+    """Refuse what no views can be drawn from."""
+    dtype = getattr(key, "dtype", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not typed and (dtype != jnp.uint32 or key.shape[-1:] != (2,)):
+        raise WordlightError(
+            f"The key is a {type(key).__name__} ({str(key)[:60]}). The configuration asks for random "
+            "views, which are drawn from a key of JAX. Give jax.random.key(seed), another one for each step."
+        )
 
 
 def check_prompt_loss(model: ClipModel, negatives: Sequence[str], config: GuidanceConfig) -> None:

@@ -38,6 +38,9 @@ class ViewConfig:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise _bad_views(f"count {self.count}", "there must be a view to look at")
+        for name in ("zoom", "blur"):
+            if not isinstance(getattr(self, name), tuple | list) or len(getattr(self, name)) != 2:
+                raise _bad_views(f"{name} {getattr(self, name)}", "it is a range, two numbers")
         if not 0 < self.zoom[0] <= self.zoom[1] < math.inf:
             raise _bad_views(f"zoom {self.zoom}", "it is a range of positive sides, lower end first")
         if not 1 <= self.blur[0] <= self.blur[1] < math.inf:
@@ -62,7 +65,8 @@ class GuidanceConfig:
         layout: of the images; views need `"HWC"`.
 
     Raises:
-        WordlightError: there is no such loss, or views are asked for on other images than those.
+        WordlightError: there is no such loss, range or layout, or views are asked for on other images than
+            those.
     """
 
     loss: LossName = "cosine"
@@ -77,6 +81,12 @@ class GuidanceConfig:
                 f"There is no guidance loss {self.loss!r}. The name is misspelt, or the loss takes more than "
                 f"targets. Use one of {', '.join(get_args(LossName))}, or call wordlight.losses yourself."
             )
+        for name, kind in (("value_range", ValueRange), ("layout", Layout)):
+            if getattr(self, name) not in get_args(kind):
+                raise WordlightError(
+                    f"There is no {name} {getattr(self, name)!r}. Other programs have other words for it. "
+                    f"Use one of {', '.join(map(repr, get_args(kind)))}."
+                )
         if self.views is not None and (self.value_range, self.layout) != ("unit", "HWC"):
             raise WordlightError(
                 f"Random views were asked for with value range {self.value_range!r} and layout "

@@ -21,6 +21,8 @@ from wordlight.guidance import measures
 from wordlight.guidance.checks import (
     check_edit,
     check_image_loss,
+    check_key,
+    check_model,
     check_prompt_loss,
     check_viewed,
     logit_bias,
@@ -105,6 +107,7 @@ class Guidance:
                 needs what is not there: negatives, a source, or a model with a logit bias.
         """
         config = config or GuidanceConfig()
+        check_model(model)
         prompts, negatives = as_list(prompts), as_list(negatives)
         check_texts(prompts, negatives)
         shares = positive_weights(weights, len(prompts), "prompts")
@@ -138,6 +141,7 @@ class Guidance:
             WordlightError: an image is refused, weights do not fit, or the loss is for texts only.
         """
         config = config or GuidanceConfig()
+        check_model(model)
         check_image_loss(config)
         embeds = embed_images(model, images, value_range=value_range, layout=layout)
         shares = positive_weights(weights, len(embeds), "images")
@@ -204,6 +208,7 @@ class Guidance:
                 the loss is another one.
         """
         config = config or GuidanceConfig(loss="directional")
+        check_model(model)
         prompts, before = as_list(prompts), as_list(source_prompts)
         check_texts(prompts, [])
         check_texts(before, [])
@@ -258,6 +263,7 @@ class Guidance:
                 image, value_range=self.config.value_range, layout=self.config.layout
             )
         check_viewed(image)
+        check_key(key)
         repeated = jnp.broadcast_to(image[None], (views.count, *image.shape))
         seen = random_views(
             key,

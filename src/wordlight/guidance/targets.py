@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import partial
+from pathlib import PurePath
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,13 @@ def as_list(texts: str | Sequence[str]) -> list[str]:
 def check_texts(prompts: Sequence[str], negatives: Sequence[str]) -> None:
     """Refuse an empty text, and no prompt at all."""
     given = [*prompts, *negatives]
-    if prompts and all(isinstance(text, str) and text.strip() for text in given):
+    wrong = [text for text in given if not isinstance(text, str)]
+    if wrong:
+        raise WordlightError(
+            f"A prompt is {wrong[0]!r} ({type(wrong[0]).__name__}), not text. Token ids or an index were "
+            "probably passed. Give strings."
+        )
+    if prompts and all(text.strip() for text in given):
         return
     raise WordlightError(
         f"The prompts {list(prompts)} and negatives {list(negatives)} hold an empty text, or there is none. "
@@ -57,6 +64,11 @@ def embed_images(
     Raises:
         WordlightError: there is none, one is refused by the preprocessing, or holds NaN or infinity.
     """
+    if isinstance(images, str | PurePath):
+        raise WordlightError(
+            f"The target image is a name, {str(images)!r}. Files are not opened here. Read it first, for "
+            "example jnp.asarray(PIL.Image.open(name)) / 255."
+        )
     shown = [images] if isinstance(images, jax.Array | np.ndarray) else list(images)
     each = [_encode(model, jnp.asarray(image), value_range=value_range, layout=layout) for image in shown]
     embeds = jnp.concatenate([jnp.zeros((0, model.config.embed_dim)), *each])

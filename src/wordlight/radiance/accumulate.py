@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from wordlight.radiance.checks import check_chunk
+
 Losses = Callable[[Any, Any, Array | None], Float[Array, "rays"]]
 ValueAndGrad = Callable[..., tuple[Float[Array, ""], Any]]
 
@@ -30,11 +32,7 @@ def value_and_grad_over_rays(losses: Losses, *, chunk: int) -> ValueAndGrad:
         ValueError: `chunk` is below 1; when called, the batch is empty, its leaves differ in length, or
             `losses` returns another shape than `[chunk]`.
     """
-    if chunk < 1:
-        raise ValueError(
-            f"Chunks of {chunk} rays were asked for. A chunk computed from a memory budget often rounds down "
-            "to nothing. Pass a chunk of at least 1."
-        )
+    check_chunk(chunk)
 
     def step(field: Any, batch: Any, key: Array | None = None) -> tuple[Array, Any]:
         count = _length(batch)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from wordlight.numerics import safe_normalize
+from wordlight.radiance.checks import check_size
 from wordlight.typing import Scalars, Vectors
 
 
@@ -69,7 +70,11 @@ def orbit(
         field_of_view: vertical opening angle in radians.
         height: rows of the image.
         width: columns of the image.
+
+    Raises:
+        ValueError: the image has no pixels.
     """
+    check_size(height, width)
     angles = (jnp.asarray(value, jnp.float32) for value in (azimuth, elevation, radius))
     azimuth, elevation, radius = jnp.broadcast_arrays(*angles)
     level = jnp.cos(elevation)

@@ -14,6 +14,15 @@ from jaxtyping import Array, ArrayLike, Float, Key
 
 from wordlight.numerics import safe_normalize
 from wordlight.radiance.cameras import Camera
+from wordlight.radiance.checks import (
+    check_answer,
+    check_background,
+    check_chunk,
+    check_interval,
+    check_rays,
+    check_samples,
+    check_size,
+)
 from wordlight.radiance.fields import Field, density_normals
 from wordlight.radiance.rays import (
     Rays,
@@ -92,13 +101,16 @@ def render_rays(
         normals: also find normals, for about the cost of another gradient of the field.
 
     Raises:
-        ValueError: there are no samples, or shapes do not fit.
+        ValueError: there are no samples, shapes do not fit, those of the field's answer among them, or `far`
+            is below `near` where both are known.
 
     Differentiable in the field, the rays, the bounds and the background. The places of importance samples are
     held constant.
     """
-    _check_samples(samples, importance_samples)
-    shape = rays.directions.shape[:-1]
+    check_samples(samples, importance_samples)
+    shape = check_rays(rays)
+    check_interval(near, far, shape)
+    check_background(background, shape)
     box_near, box_far = intersect_box(rays)
     near = jnp.broadcast_to(box_near if near is None else jnp.asarray(near), shape)
     far = jnp.broadcast_to(box_far if far is None else jnp.asarray(far), shape)
@@ -110,15 +122,6 @@ def render_rays(
     return rendering if background is None else _over(rendering, jnp.asarray(background))
 
 
-def _check_samples(samples: int, importance_samples: int) -> None:
-    if samples < 1 or importance_samples < 0:
-        raise ValueError(
-            f"{samples} samples and {importance_samples} importance samples per ray were asked for. A count "
-            "computed from a budget often rounds down to nothing. Pass samples of at least 1 and "
-            "importance_samples of at least 0; 48 and 0 are usual."
-        )
-
-
 def _directions_at(rays: Rays, points: Array) -> Array:
     return jnp.broadcast_to(rays.directions[..., None, :], points.shape)
 
@@ -127,6 +130,7 @@ def _weigh(field: Field, rays: Rays, distances: Array, edges: Array) -> tuple[Ar
     """Return weights and colours of samples at `distances` that stand for the segments between `edges`."""
     points = rays.at(distances)
     densities, colours = field(points, _directions_at(rays, points))
+    check_answer(points.shape, densities, colours)
     return volume_weights(densities, jnp.diff(edges, axis=-1)), colours
 
 
@@ -181,15 +185,13 @@ def render_image(
     each chunk has jitter of its own, so the jitter depends on `chunk`.
 
     Raises:
-        ValueError: `chunk` is below 1, there are no samples, or shapes do not fit.
+        ValueError: `chunk` is below 1, the camera has no pixels, there are no samples, or shapes do not fit.
     """
-    if chunk < 1:
-        raise ValueError(
-            f"Chunks of {chunk} rays were asked for. A chunk computed from a memory budget often rounds down "
-            "to nothing. Pass a chunk of at least 1; 4096 to 65536 are usual."
-        )
+    check_chunk(chunk)
+    check_size(camera.height, camera.width)
     rays = camera_rays(camera)
     shape = rays.directions.shape[:-1]
+    check_background(background, shape)
     behind = jnp.broadcast_to(jnp.zeros(3) if background is None else jnp.asarray(background), (*shape, 3))
     count = math.prod(shape)
     chunk = min(chunk, count)

@@ -1,7 +1,10 @@
-"""What a run cannot be made of, said before it starts."""
+"""What a run cannot be made of, said before it starts where that can be known."""
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
 
 from wordlight.errors import WordlightError
 from wordlight.train.config import RunConfig
@@ -33,6 +36,26 @@ def check_config(config: RunConfig) -> None:
             f"No run can be made with {', '.join(wrong)}. A unit mixed up, or a digit too many, is the usual "
             "cause. Give values in these ranges, or leave the option out to take the preset's."
         )
+
+
+@contextmanager
+def enough_memory(config: RunConfig) -> Iterator[None]:
+    """Turn a lack of memory inside into a refusal that names what to lower.
+
+    Raises:
+        WordlightError: memory ran out.
+    """
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        size, samples = config.cameras.size, config.cameras.samples
+        raise WordlightError(
+            f"Memory ran out with size {size}, views {config.views} and samples {samples}. A step keeps up "
+            f"to size x size x views x samples = {size * size * config.views * samples:,} points for the "
+            "gradient. Lower --size first, as it counts twice, then --views or --samples."
+        ) from error
 
 
 def _sizes(config: RunConfig) -> Iterator[Rule]:

@@ -22,7 +22,8 @@ from wordlight.train.tint import tinted
 # Metrics wait on the device for so many steps: fetching each at once would leave it idle in between.
 FETCH_EVERY = 5
 
-Status = Literal["running", "finished", "interrupted", "diverged"]
+Status = Literal["running", "finished", "interrupted", "diverged", "failed"]
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Update(NamedTuple):
@@ -133,7 +134,8 @@ def fetch(first: int, pending: list[RunMetrics]) -> list[Record]:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether SIGINT (Ctrl-C) has come; a second one raises KeyboardInterrupt.
+    """Yield a function that tells whether SIGINT (Ctrl-C) or SIGTERM has come; a second one raises
+    KeyboardInterrupt.
 
     Only the main thread may handle signals; elsewhere the function stays false.
     """
@@ -144,10 +146,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     def handle(number: int, frame: object) -> None:
         seen.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for other in STOPPING:
+            signal.signal(other, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = {number: signal.signal(number, handle) for number in STOPPING}
     try:
         yield seen.is_set
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

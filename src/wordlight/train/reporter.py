@@ -25,6 +25,7 @@ class Reporter:
     checkpoints.
 
     Attributes:
+        steps: reported so far.
         first_step: seconds from the start to the end of the first step, nearly all of them spent compiling.
     """
 
@@ -34,6 +35,7 @@ class Reporter:
         self._stack = ExitStack()
         self._warned = 0
         self._start = time.monotonic()
+        self.steps = 0
         self.first_step = 0.0
 
     def __enter__(self) -> "Reporter":
@@ -54,6 +56,7 @@ class Reporter:
         seconds = time.monotonic() - self._start
         self.first_step = self.first_step or seconds
         done = range(update.records[0].step + 1, update.records[-1].step + 2)
+        self.steps = done[-1]
         self._log(update.records, seconds)
         self._show(update.records[-1], seconds, _crossed(done, self._config.steps // LINES))
         self._warn(update.health.warnings)

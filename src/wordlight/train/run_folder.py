@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from wordlight.errors import WordlightError
@@ -77,6 +81,45 @@ def prepare_folder(folder: Path) -> None:
     for step in checkpoints.glob("*") if checkpoints.is_dir() else ():
         if step.name.isdecimal() and step.is_dir() and not step.is_symlink():
             shutil.rmtree(step)
+
+
+@contextmanager
+def own_folder(folder: Path, *, overwrite: bool = False) -> Iterator[None]:
+    """Make the folder ready for a run, and keep other runs out of it until the end.
+
+    Raises:
+        WordlightError: another run is writing to it, or `check_folder` refuses it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    place = os.open(folder, os.O_RDONLY) if sys.platform != "win32" else None
+    try:
+        if place is not None and not _locked(place):
+            raise WordlightError(
+                f"Another run is writing to {folder}. The same prompt with the same options gets the same "
+                "folder, so the command was probably started twice. Wait for the other run, or choose "
+                "another folder with -o."
+            )
+        check_folder(folder, overwrite=overwrite)
+        prepare_folder(folder)
+        yield
+    finally:
+        if place is not None:
+            os.close(place)
+
+
+def _locked(place: int) -> bool:
+    """Lock an open folder; the system drops the lock with the process. False where another one holds it."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _holds_run(folder: Path) -> bool:

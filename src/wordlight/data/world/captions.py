@@ -1,6 +1,8 @@
 """What the world's pictures are called. Captions say nothing that a picture may not show, like a view."""
 
 import re
+import string
+import unicodedata
 from collections.abc import Iterable
 
 import numpy as np
@@ -92,18 +94,30 @@ def kind_caption(kind: str) -> str:
     return fill(KIND_TEMPLATES[0], kind=kind)
 
 
+def words(text: str) -> list[str]:
+    """Return the words that the embedded models' tokenizer reads: lower case, separated by spaces and
+    punctuation, which is dropped."""
+    lower = unicodedata.normalize("NFC", text).lower()
+    return "".join(" " if _is_punctuation(character) else character for character in lower).split()
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
 def claims(text: str) -> tuple[str | None, str | None]:
     """Return the kind and the colour that a text names, None where it names none; the last one counts."""
-    words = text.lower().split()
-    kind = next((w for w in reversed(words) if w in KIND_NAMES), None)
-    return kind, next((w for w in reversed(words) if w in COLOUR_NAMES), None)
+    named = words(text)[::-1]
+    kind = next((w for w in named if w in KIND_NAMES), None)
+    return kind, next((w for w in named if w in COLOUR_NAMES), None)
 
 
 def contrast_captions(prompt: str) -> list[str]:
     """Return captions that no picture of the prompt can have: other kinds, other colours, or no object."""
     kind, colour = claims(prompt)
     others = [text for text in all_captions() if not _agrees(claims(text), (kind, colour))]
-    return others + [text for texts in DISTRACTOR_CAPTIONS for text in texts]
+    empty = [text for texts in DISTRACTOR_CAPTIONS for text in texts]
+    return others + [text for text in empty if words(text) != words(prompt)]
 
 
 def _agrees(claimed: tuple[str | None, str | None], wanted: tuple[str | None, str | None]) -> bool:
@@ -115,7 +129,7 @@ def _pick(rng: np.random.Generator, choices: tuple[str, ...]) -> str:
 
 
 def _words(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in text.replace("{kind}", "").replace("{colour}", "").split()}
+    return {word for text in texts for word in words(text.replace("{kind}", "").replace("{colour}", ""))}
 
 
 VOCABULARY: tuple[str, ...] = tuple(
