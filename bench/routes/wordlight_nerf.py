@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 from bench.serve import Run, serve
 from wordlight.radiance import (
@@ -86,8 +88,19 @@ def prepare(task: dict[str, Any]) -> Run:
         names = ("origins", "directions", "near", "far", "target")
         origins, directions, near, far, target = (jnp.asarray(inputs[name]) for name in names)
     field, batch = fields(task["field"]), Batch(Rays(origins, directions), near, far, target)
-    step = jax.jit(value_and_grad_over_rays(errors, chunk=task["chunk"]))
+    step = sharded(value_and_grad_over_rays(errors, chunk=task["chunk"]))
     return lambda: float(jax.block_until_ready(step(field, batch))[0])
+
+
+def sharded(step: Any) -> Any:
+    """Return the step with its rays divided between all devices: on a CPU, each core is one if asked."""
+    mesh = Mesh(np.array(jax.devices()), ("rays",))
+
+    def share(field: Any, batch: Batch) -> Any:
+        return jax.tree.map(lambda x: jax.lax.pmean(x, "rays"), step(field, batch))
+
+    specs = P(), P("rays")
+    return jax.jit(jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Row 6: a training step of a radiance field, forwards and backwards."""
 
+import math
+import os
 import tempfile
 from pathlib import Path
 
@@ -22,8 +24,10 @@ def measure(*, rays: int, rounds: int, device: str = "cpu") -> Row:
         write_inputs(inputs, rays)
         task = {"inputs": str(inputs)}
         chunk = CHUNK if device == "cpu" else rays
+        count = math.gcd(rays, os.cpu_count() or 1)
+        cores = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
         routes = [
-            Route(OURS, "wordlight_nerf", task | {"field": "mlp", "chunk": chunk}),
+            Route(OURS, "wordlight_nerf", task | {"field": "mlp", "chunk": chunk}, environment=cores),
             Route("PyTorch", "torch_nerf", task | {"device": device}),
             Route("PyTorch, torch.compile", "torch_nerf", task | {"compile": True, "device": device}),
             Route("PyTorch, in chunks", "torch_nerf", task | {"chunk": TORCH_CHUNK, "device": device}),
