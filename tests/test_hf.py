@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import PIL.Image
 import pytest
@@ -48,14 +47,6 @@ def model(folder):
 @pytest.fixture(scope="module")
 def processor(folder):
     return AutoProcessor.from_pretrained(str(folder))
-
-
-@pytest.fixture
-def unchecked():
-    """Reach the package's own refusals, as users do, without the annotations checked before them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def image(*shape, seed=0):

@@ -30,7 +30,7 @@ from wordlight.data.world.objects import KIND_NAMES
 from wordlight.errors import WordlightError
 from wordlight.radiance.pyramid import PyramidField
 from wordlight.radiance.render import shade
-from wordlight.train.checkpoint import Checkpoints, load_run
+from wordlight.train.checkpoint import load_state
 from wordlight.train.config import RunConfig
 from wordlight.train.pictures import GREY, finished, held_out_cameras, render_views
 from wordlight.train.run_file import read_run
@@ -93,10 +93,8 @@ class SavedRun:
         Raises:
             WordlightError: the folder holds no run or no checkpoint, or they cannot be read.
         """
-        config, field = load_run(folder)
-        with Checkpoints(folder) as checkpoints:
-            step = checkpoints.latest()
-        return cls(folder, config, field, str(read_run(folder).get("status")), step or 0)
+        config, state = load_state(folder)
+        return cls(folder, config, state.field, str(read_run(folder).get("status")), int(state.step))
 
 
 @dataclass(frozen=True)

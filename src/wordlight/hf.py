@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from wordlight.clip.hub import HubOptions
 from wordlight.clip.load import load
 from wordlight.clip.model import ClipModel
 from wordlight.clip.save import save_folder
@@ -144,9 +143,14 @@ class FlaxCLIPModel:
             raise unsupported("from_pt", from_pt, "only safetensors under PyTorch's names are read")
         if not _do_init:
             raise unsupported("_do_init", _do_init, "a model has its weights, and `model.params` are they")
-        hub = HubOptions(revision, cache_dir, local_files_only, token)
         folder = model_folder(
-            pretrained_model_name_or_path, hub, subfolder=subfolder, force_download=force_download
+            pretrained_model_name_or_path,
+            revision=revision,
+            cache_dir=cache_dir,
+            local_files_only=local_files_only,
+            token=token,
+            subfolder=subfolder,
+            force_download=force_download,
         )
         return cls(load(folder, dtype=dtype))
 

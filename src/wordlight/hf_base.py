@@ -58,24 +58,13 @@ class Found(NamedTuple):
     tidies_spaces: bool
 
 
-def processing_of(
-    name: str | Path,
-    *,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    local_files_only: bool = False,
-    token: str | bool | None = None,
-    subfolder: str = "",
-    force_download: bool = False,
-    use_fast: bool | None = None,
-) -> Found:
+def processing_of(name: str | Path, *, use_fast: bool | None = None, **where: Any) -> Found:
     """Return what the processors need of the named checkpoint; options as in `CLIPProcessor.from_pretrained`.
 
     Raises:
         WordlightError: the checkpoint cannot be found or read.
     """
-    hub = HubOptions(revision, cache_dir, local_files_only, token)
-    folder = model_folder(name, hub, subfolder=subfolder, force_download=force_download)
+    folder = model_folder(name, **where)
     found, spec = read_processing(folder), None
     if use_fast is not None and not found.open_clip:
         spec = replace(found.image_spec, mode="hf-torchvision" if use_fast else "hf-pil")
@@ -85,8 +74,8 @@ def processing_of(
     return Found(spec or found.image_spec, found.tokenizer, _gives_mask(found, settings), tidies)
 
 
-def model_folder(name: str | Path, hub: HubOptions, *, subfolder: str, force_download: bool) -> Path:
-    """Return the folder of a checkpoint.
+def model_folder(name: str | Path, *, subfolder: str = "", force_download: bool = False, **hub: Any) -> Path:
+    """Return the folder of a checkpoint; the other options are those of `HubOptions`.
 
     Raises:
         WordlightError: it cannot be found, or a new download of what is there is asked for.
@@ -95,7 +84,7 @@ def model_folder(name: str | Path, hub: HubOptions, *, subfolder: str, force_dow
         raise unsupported(
             "force_download", True, "what the cache holds is taken; `hf download --force-download` renews it"
         )
-    folder = find_folder(name, hub)
+    folder = find_folder(name, HubOptions(**hub))
     if not (folder / subfolder).is_dir():
         inside = sorted(path.name for path in folder.iterdir() if path.is_dir())
         raise WordlightError(
@@ -109,7 +98,7 @@ def _gives_mask(found: Processing, settings: dict[str, Any]) -> bool:
     """open_clip hides no padding; transformers does unless `model_input_names` leaves the mask out."""
     if found.open_clip:
         text = found.config.text
-        return text is None or (text.causal and text.pooling != "last")
+        return text is None or not text.sees_padding
     names = settings.get("model_input_names")
     return not isinstance(names, list) or "attention_mask" in names
 

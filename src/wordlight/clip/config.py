@@ -138,6 +138,11 @@ class TextConfig:
         """Longest sequence inside the tower."""
         return self.context_length + (self.pooling == "class")
 
+    @property
+    def sees_padding(self) -> bool:
+        """Whether the tower was trained with what fills a sequence up in sight."""
+        return not self.causal or self.pooling == "last"
+
 
 def siglip_vision(image_size: tuple[int, int], patch_size: int, transformer: TransformerConfig) -> VitConfig:
     """Return SigLIP's image tower: no class token, a latent that attends to all patches, no projection."""

@@ -76,12 +76,9 @@ def open_clip_config(config: Json) -> ClipConfig:
         raise config_error("model_cfg", type(model).__name__, "it must hold vision_cfg and text_cfg")
     vision, text = model["vision_cfg"], model["text_cfg"]
     _refuse_options("text_cfg", text, TEXT_DEFAULTS)
-    for section, entries, known in (
-        ("model_cfg", model, MODEL_KNOWN),
-        ("vision_cfg", vision, VISION_KNOWN),
-        ("text_cfg", text, TEXT_KNOWN),
-    ):
-        _refuse_unknown(section, entries, known)
+    _refuse_unknown("model_cfg", model, MODEL_KNOWN)
+    _refuse_unknown("vision_cfg", vision, VISION_KNOWN)
+    _refuse_unknown("text_cfg", text, TEXT_KNOWN)
     activation: Activation = "quick_gelu" if flag(model, "quick_gelu") else "gelu"
     embed_dim = positive(model, "embed_dim")
     return ClipConfig(

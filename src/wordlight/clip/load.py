@@ -20,7 +20,7 @@ from wordlight.clip.layout_hf import hf_layout
 from wordlight.clip.layout_open_clip import open_clip_layout
 from wordlight.clip.model import ClipModel, init_params
 from wordlight.clip.processing import Processing, read_processing
-from wordlight.clip.weights import ReadOptions, read_params, tensor_names
+from wordlight.clip.weights import ReadOptions, read_params
 from wordlight.errors import WordlightError
 from wordlight.memory import give_back_memory
 
@@ -112,16 +112,21 @@ def load_folder(folder: Path, options: LoadOptions | None = None) -> ClipModel:
 
 def _hf_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
     files, read = weight_files(folder, HF_STEMS), ReadOptions(options.dtype, options.device)
-    return read_params(files, hf_layout(found.config), _shapes(found.config), options=read)
+    return read_params(files, lambda names: hf_layout(found.config), _shapes(found.config), options=read)
 
 
 def open_clip_params(folder: Path, found: Processing, options: LoadOptions) -> Params:
     """Read the weights of a folder in OpenCLIP layout for the towers that `found` describes."""
     files = find_weights(folder, OPEN_CLIP_STEMS) or weight_files(folder, (*OPEN_CLIP_STEMS, *HF_STEMS))
-    # Models of a class of their own keep their text tower under a name of its own, unless their weights are
-    # older than that class; CoCa's captioning decoder is not read.
-    own = found.raw["model_cfg"].get("custom_text") and "text_projection" not in tensor_names(files)
-    layout = open_clip_layout(found.config, text_prefix="text." if own else "")
+    custom = found.raw["model_cfg"].get("custom_text")
+
+    def layout(names: set[str]) -> Params:
+        # Models of a class of their own keep their text tower under a name of its own, unless their weights
+        # are older than that class.
+        own = custom and "text_projection" not in names
+        return open_clip_layout(found.config, text_prefix="text." if own else "")
+
+    # CoCa's captioning decoder is not read.
     read = ReadOptions(options.dtype, options.device, unused=("text_decoder.",))
     return read_params(files, layout, _shapes(found.config), options=read)
 

@@ -107,8 +107,8 @@ class ClipModel:
             )
         ids, mask = self.tokenizer(prompts, truncate=truncate)
         text = self.config.text
-        if text is not None and (not text.causal or text.pooling == "last"):
-            mask = np.ones_like(mask)  # such towers were trained with their padding in sight
+        if text is not None and text.sees_padding:
+            mask = np.ones_like(mask)
         return Tokens(ids, mask)
 
     def encode_text(self, prompts: str | Sequence[str], *, truncate: bool = False) -> Float[Array, "n e"]:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,20 +44,18 @@ def _tensors(stack: ExitStack, files: list[Path]) -> Tensors:
     return TensorFiles(stack, files) if files[0].suffix == ".safetensors" else TorchFiles(files)
 
 
-def tensor_names(files: list[Path]) -> set[str]:
-    """Return the names of the tensors in some files."""
-    with ExitStack() as stack:
-        return _tensors(stack, files).names()
-
-
 def read_params(
-    files: list[Path], layout: Params, expected: Params, *, options: ReadOptions | None = None
+    files: list[Path],
+    layout: Callable[[set[str]], Params],
+    expected: Params,
+    *,
+    options: ReadOptions | None = None,
 ) -> Params:
     """Read the weights of a layout, converted to our arrangement, one tensor at a time.
 
     Args:
         files: safetensors files.
-        layout: a tree of `Source`.
+        layout: returns a tree of `Source` for the names of the tensors in the files.
         expected: a tree of the same structure with the shapes the configuration asks for.
         options: type and device of the weights, and which tensors are left alone.
 
@@ -68,13 +66,14 @@ def read_params(
     options = options or ReadOptions()
     with ExitStack() as stack:
         tensors = _tensors(stack, files)
-        problems = list(_mismatches(tensors, layout, expected, options.unused))
+        sources = layout(tensors.names())
+        problems = list(_mismatches(tensors, sources, expected, options.unused))
         if problems:
             raise _refusal(files[0].parent, problems)
         broken: list[str] = []
         params = jax.tree.map(
             lambda s, e: _read_one(tensors, s, e.shape, options, broken),
-            layout,
+            sources,
             expected,
             is_leaf=_is_source,
         )

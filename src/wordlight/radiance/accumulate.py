@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from wordlight.radiance.checks import check_chunk
+from wordlight.radiance.chunks import in_chunks
 
 Losses = Callable[[Any, Any, Array | None], Float[Array, "rays"]]
 ValueAndGrad = Callable[..., tuple[Float[Array, ""], Any]]
@@ -38,7 +39,7 @@ def value_and_grad_over_rays(losses: Losses, *, chunk: int) -> ValueAndGrad:
         count = _length(batch)
         size = min(chunk, count)
         share = jax.value_and_grad(partial(_share, losses, key, count))
-        chunks = jnp.arange(0, count, size), jax.tree.map(lambda x: _in_chunks(jnp.asarray(x), size), batch)
+        chunks = jnp.arange(0, count, size), jax.tree.map(lambda x: in_chunks(jnp.asarray(x), size), batch)
 
         def add(sums: Any, chunk: tuple[Array, Any]) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, sums, share(field, *chunk)), None
@@ -68,12 +69,6 @@ def _length(batch: Any) -> int:
             "Repeat it for every ray, or let the loss function close over it."
         )
     return shapes[0][0]
-
-
-def _in_chunks(rows: Array, size: int) -> Array:
-    filled = -(-len(rows) // size) * size
-    picked = rows[jnp.minimum(jnp.arange(filled), len(rows) - 1)]
-    return picked.reshape(-1, size, *rows.shape[1:])
 
 
 def _check_losses(found: Any, size: int) -> None:

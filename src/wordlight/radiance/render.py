@@ -23,6 +23,7 @@ from wordlight.radiance.checks import (
     check_samples,
     check_size,
 )
+from wordlight.radiance.chunks import in_chunks
 from wordlight.radiance.fields import Field, density_normals
 from wordlight.radiance.rays import (
     Rays,
@@ -210,16 +211,11 @@ def render_image(
         )
         return replace(rendering, samples=None)
 
-    parts = jax.tree.map(lambda x: _in_chunks(x.reshape(count, 3), chunk), (rays, behind))
+    parts = jax.tree.map(lambda x: in_chunks(x.reshape(count, 3), chunk), (rays, behind))
     # Replayed inside a loop, whose turns XLA cannot merge, so its guard against that is not needed.
     replayed = jax.checkpoint(render_chunk, prevent_cse=False)
     rendered = jax.lax.map(replayed, (jnp.arange(-(-count // chunk)), *parts))
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count].reshape(*shape, *x.shape[2:]), rendered)
-
-
-def _in_chunks(values: Float[Array, "rays 3"], chunk: int) -> Float[Array, "chunks chunk 3"]:
-    """Return rows in groups of `chunk`, the last one filled with copies of the final row."""
-    return jnp.pad(values, ((0, -len(values) % chunk), (0, 0)), mode="edge").reshape(-1, chunk, 3)
 
 
 def shade(

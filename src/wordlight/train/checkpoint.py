@@ -102,7 +102,13 @@ class Checkpoints:
 
 
 def load_run(folder: Path) -> tuple[RunConfig, PyramidField]:
-    """Return the configuration and the latest field of the run in a folder.
+    """Return the configuration and the latest field of the run in a folder; raises as `load_state` does."""
+    config, state = load_state(folder)
+    return config, state.field
+
+
+def load_state(folder: Path) -> tuple[RunConfig, RunState]:
+    """Return the configuration and the latest state of the run in a folder.
 
     Raises:
         WordlightError: the folder holds no run or no checkpoint, or they cannot be read.
@@ -114,7 +120,7 @@ def load_run(folder: Path) -> tuple[RunConfig, PyramidField]:
             "folder was moved. Make the run again."
         )
     with Checkpoints(folder) as checkpoints:
-        return config, checkpoints.restore(config).field
+        return config, checkpoints.restore(config)
 
 
 def _reason(error: Exception) -> str:

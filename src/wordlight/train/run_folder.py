@@ -73,8 +73,7 @@ def check_folder(folder: Path, *, overwrite: bool = False) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder and remove the files of the run that it held, and nothing else; check it before."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Remove the files of the run that a folder held, and nothing else; check it before."""
     for name in FILES:
         (folder / name).unlink(missing_ok=True)
     checkpoints = folder / CHECKPOINTS
