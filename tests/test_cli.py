@@ -104,9 +104,10 @@ def test_a_prompt_without_quotes_is_shown_with_them(capsys):
 
 
 def test_options_override_the_preset():
-    options = Dream("a red car", preset="fast", steps=7, size=20, seed=3, negatives=("fog",))
+    options = Dream("a red car", preset="fast", steps=7, size=20, seed=3, negatives=("fog",), sides=False)
     fast = find_preset("fast").apply(RunConfig("a red car"))
-    expected = replace(fast, steps=7, seed=3, negatives=("fog",), cameras=replace(fast.cameras, size=20))
+    cameras = replace(fast.cameras, size=20)
+    expected = replace(fast, steps=7, seed=3, negatives=("fog",), sides=False, cameras=cameras)
     assert options.config() == expected
     assert Dream("a red car").config() == RunConfig("a red car")
 

@@ -4,7 +4,6 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from wordlight.radiance.grids import VoxelConfig, VoxelField
 from wordlight.train import dream as dream_module
 from wordlight.train.checkpoint import load_run
 from wordlight.train.dream import dream
-from wordlight.train.guide import contrast_texts, make_guidance, make_guide, plain_prompt
 from wordlight.train.health import TrainingDivergedError
 from wordlight.train.results import write_mesh
 
@@ -137,50 +135,6 @@ def test_what_cannot_work_is_refused_before_anything_is_written(config, tmp_path
     with pytest.raises(wl.WordlightError, match=message):
         dream(replace(config, **change), output=tmp_path / "run", results=RESULTS, console=silent())
     assert not any(tmp_path.iterdir())
-
-
-def test_the_world_sees_a_prompt_against_all_captions_that_are_not_true(model_folder):
-    model = wl.load(model_folder)
-    texts = contrast_texts(model, replace(RUN, negatives=("fog", "a toy")))
-    assert texts[:2] == ("fog", "a toy")
-    assert {"a blue car", "a red chair", "smoke"} <= set(texts)
-    assert "a red car" not in texts
-    assert len(set(texts)) == len(texts)
-    assert make_guidance(model, RUN).config.loss == "softmax"
-
-
-def test_other_models_have_no_negatives_but_those_given(model_folder, monkeypatch):
-    monkeypatch.setattr("wordlight.train.guide.knows_only_the_world", lambda model: False)
-    model = wl.load(model_folder)
-    alone = make_guidance(model, RUN)
-    assert (alone.config.loss, len(alone.negative_embeds)) == ("cosine", 0)
-    against = make_guidance(model, replace(RUN, negatives=("a blue car",)))
-    assert (against.config.loss, len(against.negative_embeds)) == ("softmax", 1)
-
-
-def test_a_plain_view_is_to_show_the_kind_without_its_colour(model_folder, monkeypatch):
-    model = wl.load(model_folder)
-    assert plain_prompt(model, "an orange airplane") == "an airplane"
-    assert plain_prompt(model, "something red") == "something red"
-    guide = make_guide([model], RUN)
-    kinds = guide.for_view(jnp.array(True)).text_embeds
-    np.testing.assert_allclose(kinds, model.encode_text("a car"), atol=1e-6)
-    coloured = guide.for_view(jnp.array(False)).text_embeds
-    np.testing.assert_allclose(coloured, model.encode_text("a red car"), atol=1e-6)
-    monkeypatch.setattr("wordlight.train.guide.knows_only_the_world", lambda model: False)
-    assert plain_prompt(model, "a red car") == "a red car"
-
-
-def test_several_models_guide_together_with_an_equal_say(model_folder):
-    model = wl.load(model_folder)
-    image, key = jax.random.uniform(jax.random.key(0), (32, 32, 3)), jax.random.key(1)
-    one = replace(RUN, guidance=replace(RUN.guidance, views=None))
-    alone, both = make_guide([model], one), make_guide([model, model], one)
-    coloured = jnp.array(False)
-    loss, metrics = both.for_view(coloured)(image, key)
-    expected, _ = alone.for_view(coloured)(image, key)
-    np.testing.assert_allclose(loss, expected, rtol=1e-5)
-    assert len(metrics.members) == 2
 
 
 @pytest.mark.parametrize(("raw", "made"), [(5.0, True), (-9.0, False)])

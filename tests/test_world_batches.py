@@ -4,9 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wordlight.data.world.batches import NO_COLOUR, Subjects, draw_captions, draw_pictures, truth_weights
+from wordlight.data.world.batches import (
+    NO_COLOUR,
+    Subjects,
+    draw_captions,
+    draw_guide_captions,
+    draw_pictures,
+    guide_truth_weights,
+    truth_weights,
+)
 from wordlight.data.world.captions import claims
 from wordlight.data.world.colours import COLOUR_NAMES
+from wordlight.data.world.distorted import DISTORTED_CAPTIONS
 from wordlight.data.world.objects import KIND_NAMES
 
 CAR, RED = KIND_NAMES.index("car"), COLOUR_NAMES.index("red")
@@ -41,6 +50,32 @@ def test_an_untextured_object_is_only_of_its_kind():
 def test_distractors_come_last_and_are_of_their_class():
     truth = truth_weights(subjects((CAR, RED)), np.array([2, 0]))
     assert [np.flatnonzero(row).tolist() for row in truth[1:]] == [[240 + 34 + 2], [240 + 34]]
+
+
+def test_a_guide_also_learns_the_side_and_that_a_thing_is_distorted():
+    rng = np.random.default_rng(2)
+    texts = draw_captions(rng) + draw_guide_captions(rng)
+    shares = np.array([[0.25, 0.75, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    batch = subjects((CAR, RED), (CAR, NO_COLOUR), (CAR, RED))
+    truth = guide_truth_weights(batch, shares, np.array([1]), 1)
+    assert truth.shape == (4, len(texts))
+
+    def found(row):
+        named = {i: (*claims(texts[i]), texts[i].rpartition(", ")[2]) for i in np.flatnonzero(truth[row])}
+        return {claim: truth[row, i] for i, claim in named.items() if i >= len(draw_captions(rng))}
+
+    assert found(0) == {
+        ("car", "red", "front view"): 1.0,
+        ("car", "red", "side view"): 3.0,
+        ("car", None, "front view"): 0.25,
+        ("car", None, "side view"): 0.75,
+    }
+    assert found(1) == {("car", None, "back view"): 1.0}
+    # The last object is distorted: nothing else is true of it. The distractor after it is no object.
+    assert np.flatnonzero(truth[2]).tolist() == [len(texts) - 1]
+    assert texts[-1] in DISTORTED_CAPTIONS
+    assert found(3) == {}
+    np.testing.assert_array_equal(truth[3, : len(draw_captions(rng))], truth_weights(batch, np.array([1]))[3])
 
 
 def test_pictures_are_finite_and_differ_by_key():

@@ -42,6 +42,8 @@ class Dream:
         seed: Of everything random. The same seed on the same machine gives the same object.
         negatives: Texts that the object should not match. demo pushes away from all other captions of its
             world as well.
+        sides: Tell the guides from which side they look, as in "a red car, side view", if they can read it.
+            Without, an object tends to show its most telling side all round.
         checkpoint_every: Steps between checkpoints; the last state is always saved.
         overwrite: Replace the files of the run that the folder holds.
     """
@@ -56,12 +58,16 @@ class Dream:
     samples: _FromPreset = None
     seed: int = 0
     negatives: tuple[str, ...] = ()
+    sides: bool = True
     checkpoint_every: int = 200
     overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
 
     def config(self) -> RunConfig:
         """Return the run that the options describe."""
-        base = RunConfig(self.prompt, models=self.model, negatives=self.negatives or None, seed=self.seed)
+        negatives = self.negatives or None
+        base = RunConfig(
+            self.prompt, models=self.model, negatives=negatives, seed=self.seed, sides=self.sides
+        )
         config = find_preset(self.preset).apply(base)
         steps = config.steps if self.steps is None else self.steps
         views = config.views if self.views is None else self.views

@@ -10,4 +10,4 @@ from wordlight.guidance.guidance import EditSource as EditSource
 from wordlight.guidance.guidance import Guidance as Guidance
 from wordlight.guidance.guidance import GuidanceMetrics as GuidanceMetrics
 from wordlight.guidance.view_dependent import ViewDependentGuidance as ViewDependentGuidance
-from wordlight.guidance.view_dependent import view_shares as view_shares
+from wordlight.viewpoints import view_shares as view_shares

@@ -3,7 +3,6 @@
 Notation: p prompts, e embedding; four directions: front, side, back, overhead.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,35 +17,7 @@ from wordlight.guidance.config import GuidanceConfig
 from wordlight.guidance.guidance import Guidance, GuidanceMetrics
 from wordlight.guidance.targets import as_list
 from wordlight.numerics import safe_normalize
-
-PHRASES = ("front view", "side view", "back view", "overhead view")
-OVERHEAD = math.pi / 3  # 60 degrees
-
-
-def view_shares(
-    azimuth: ArrayLike, elevation: ArrayLike, *, overhead: float = OVERHEAD
-) -> Float[Array, "*b 4"]:
-    """Return how much of a camera's view is front, side, back and overhead; they sum to one.
-
-    DreamFusion, arXiv 2209.14988, section 3.2: overhead where the elevation is above 60 degrees, else a
-    combination by azimuth. The paper does not print its weights; here they are linear in the angle to the
-    front: all front at 0, all side at 90 degrees to the left and right, all back at 180.
-
-    Piecewise linear in azimuth, with one-sided slopes at multiples of 90 degrees. Not differentiable in
-    elevation: the step at `overhead` has gradient zero.
-
-    Args:
-        azimuth: radians; 0 is the front (the camera on +X where +Z is up) and any turn may be added.
-        elevation: radians above the horizon.
-        overhead: elevation above which the view is overhead alone.
-    """
-    azimuth, elevation = jnp.asarray(azimuth, jnp.float32), jnp.asarray(elevation, jnp.float32)
-    turns = jnp.abs(jnp.mod(azimuth + jnp.pi, 2 * jnp.pi) - jnp.pi) / (jnp.pi / 2)
-    front, back = jnp.maximum(1 - turns, 0), jnp.maximum(turns - 1, 0)
-    above = (elevation > overhead).astype(jnp.float32)
-    front, side, back, above = jnp.broadcast_arrays(front, 1 - front - back, back, above)
-    level = (1 - above)[..., None] * jnp.stack([front, side, back], axis=-1)
-    return jnp.concatenate([level, above[..., None]], axis=-1)
+from wordlight.viewpoints import VIEW_PHRASES, view_shares
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["guidance", "view_embeds"], meta_fields=[])
@@ -55,7 +26,7 @@ class ViewDependentGuidance:
     """A guidance whose prompts follow the camera, as a pytree.
 
     An object that is told the same from all sides tends to grow a face on each of them. The model must know
-    the words: an open-vocabulary model does, the embedded `demo` does not.
+    the words, as open-vocabulary models and the embedded guides do.
 
     Attributes:
         guidance: everything but the prompts.
@@ -73,7 +44,7 @@ class ViewDependentGuidance:
         *,
         weights: Sequence[float] | None = None,
         negatives: str | Sequence[str] = (),
-        phrases: tuple[str, str, str, str] = PHRASES,
+        phrases: tuple[str, str, str, str] = VIEW_PHRASES,
         config: GuidanceConfig | None = None,
     ) -> "ViewDependentGuidance":
         """Embed `"<prompt>, <phrase>"` for each prompt and each of the four phrases, once.
@@ -92,7 +63,7 @@ class ViewDependentGuidance:
         plain = Guidance.from_prompts(model, prompts, weights=weights, negatives=negatives, config=config)
         texts = [f"{prompt}, {phrase}" for phrase in phrases for prompt in as_list(prompts)]
         embeds = model.encode_text(texts)
-        return cls(plain, embeds.reshape(len(PHRASES), -1, embeds.shape[-1]))
+        return cls(plain, embeds.reshape(len(VIEW_PHRASES), -1, embeds.shape[-1]))
 
     def prompt_embeds(self, azimuth: ArrayLike, elevation: ArrayLike) -> Float[Array, "*b p e"]:
         """Return the prompts' unit-norm embeddings for cameras, angles in radians (see `view_shares`)."""

@@ -54,8 +54,8 @@ class PenaltyConfig:
     transmittance: tuple[float, float] = (0.7, 0.85)
     half_opacity: float = 1.2
     density_variation: float = 0.2
-    colour_variation: float = 0.4
-    outskirts: float = 10.0
+    colour_variation: float = 0.8
+    outskirts: float = 30.0
     core: float = 0.6
     distortion: float = 0.0
 
@@ -92,6 +92,8 @@ class RunConfig:
         plain: share of the views that show the object in plain grey, where its shape alone has to be that of
             the prompt (DreamFusion, arXiv 2209.14988, section 3.1).
         plain_ambient: as `ambient`, for those views.
+        sides: whether the prompt says from which side the camera looks, as in "a red car, side view"
+            (DreamFusion, section 3.2), to models that can read it. The front is +X.
         field: the grids.
         penalties: what keeps it an object.
         optimizer: how it is moved.
@@ -107,15 +109,16 @@ class RunConfig:
     views: int = 4
     cameras: CameraConfig = default(default_factory=CameraConfig)
     ambient: tuple[float, float] = (0.6, 1.0)
-    plain: float = 0.25
+    plain: float = 0.6
     plain_ambient: tuple[float, float] = (0.35, 0.7)
+    sides: bool = True
     field: PyramidConfig = default(default_factory=lambda: PyramidConfig(noise=0.3, density=SOLID))
     penalties: PenaltyConfig = default(default_factory=PenaltyConfig)
     optimizer: OptimizerConfig = default(default_factory=OptimizerConfig)
     guidance: GuidanceConfig = default(
         default_factory=lambda: GuidanceConfig(
             loss="softmax",
-            pull=6.0,
+            pull=12.0,
             views=ViewConfig(count=3, zoom=(0.85, 1.15), blur=(1.0, 1.5), noise=0.05),
         )
     )

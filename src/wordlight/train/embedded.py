@@ -26,16 +26,20 @@ from wordlight.clip.save import save_folder
 from wordlight.clip.tokenizer import Tokenizer
 from wordlight.clip.tokenizer_files import write_word_level_tokenizer
 from wordlight.data.world.batches import (
+    DISTORTED,
     DISTRACTORS,
     draw_captions,
+    draw_guide_captions,
     draw_pictures,
     draw_subjects,
+    guide_truth_weights,
     truth_weights,
 )
-from wordlight.data.world.captions import VOCABULARY, all_captions
+from wordlight.data.world.captions import GUIDE_WORDS, VOCABULARY, all_captions
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.compose import compose
-from wordlight.data.world.dataset import render_table
+from wordlight.data.world.dataset import render_table, table_shares
+from wordlight.data.world.distorted import distort
 from wordlight.data.world.trace import SIZE
 from wordlight.train.contrastive import Batch, TrainState, make_optimizer, train_step
 from wordlight.train.norm_statistics import with_statistics
@@ -64,6 +68,8 @@ class Recipe:
         batch: pictures a step.
         radius: largest adversarial displacement, in normalised pixels (L2), on every second step; 0 for none.
         calm: share of the steps before the first adversarial one.
+        guides: whether captions also say from which side an object is seen, and pictures also show objects
+            put together wrongly.
     """
 
     name: str
@@ -76,6 +82,12 @@ class Recipe:
     batch: int = 128
     radius: float = 0.0
     calm: float = 0.35
+    guides: bool = False
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words that the model knows."""
+        return (*VOCABULARY, *GUIDE_WORDS) if self.guides else VOCABULARY
 
 
 def vit(width: int, layers: int) -> VitConfig:
@@ -86,7 +98,7 @@ def vit(width: int, layers: int) -> VitConfig:
 RESNET = ResNetConfig((SIZE, SIZE), (1, 1, 1, 1), 16, 8)
 
 RECIPES = (
-    Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=5000, radius=6.0),
+    Recipe("demo", vit(128, 4), seed=1, table_seed=1, views=1000, steps=5000, radius=8.0, guides=True),
     Recipe(
         "demo-resnet",
         RESNET,
@@ -95,7 +107,8 @@ RECIPES = (
         views=1000,
         steps=2500,
         batch=96,
-        radius=6.0,
+        radius=8.0,
+        guides=True,
     ),
     Recipe(
         "judge-resnet",
@@ -119,21 +132,33 @@ def make_config(recipe: Recipe, vocab_size: int) -> ClipConfig:
 
 
 def batches(
-    recipe: Recipe, tokenizer: Tokenizer, table: UInt8[np.ndarray, "k v h w 6"], spec: ImageSpec
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    table: UInt8[np.ndarray, "k v h w 6"],
+    shares: Float[np.ndarray, "k v 4"],
+    spec: ImageSpec,
 ) -> Iterator[Batch]:
     """Yield training batches for ever; the same recipe yields the same ones."""
     rng, key = np.random.default_rng(recipe.seed), jax.random.key(recipe.seed, impl="rbg")
     others = round(recipe.batch * DISTRACTORS)
+    distorted = round(recipe.batch * DISTORTED) if recipe.guides else 0
     while True:
         key, picture_key = jax.random.split(key)
         subjects = draw_subjects(rng, recipe.batch - others, table.shape[1])
         gbuffers = jnp.asarray(table[subjects.kind, subjects.view])
+        if distorted:
+            spoilt = distort(jax.random.fold_in(picture_key, 1), gbuffers[-distorted:])
+            gbuffers = gbuffers.at[-distorted:].set(spoilt)
         pictures, classes = draw_pictures(
             picture_key, gbuffers, jnp.asarray(subjects.colour), distractor_count=others
         )
         pixels = preprocess(pictures, spec, value_range="unit")
-        ids = jnp.asarray(tokenizer(draw_captions(rng)).ids)
-        yield Batch(pixels, ids, jnp.asarray(truth_weights(subjects, np.asarray(classes)), jnp.float32))
+        captions, truth = draw_captions(rng), truth_weights(subjects, np.asarray(classes))
+        if recipe.guides:
+            captions += draw_guide_captions(rng)
+            seen = shares[subjects.kind, subjects.view]
+            truth = guide_truth_weights(subjects, seen, np.asarray(classes), distorted)
+        yield Batch(pixels, jnp.asarray(tokenizer(captions).ids), jnp.asarray(truth, jnp.float32))
 
 
 def train(
@@ -145,14 +170,27 @@ def train(
     spec = ImageSpec((SIZE, SIZE))
     table = np.asarray(render_table(recipe.table_seed, recipe.views, cache=cache))
     optimizer = make_optimizer(recipe.steps, rate=1.0 if start is None else REFINING_RATE)
-    params = init_params(jax.random.key(recipe.seed), config) if start is None else start.params
+    params = init_params(jax.random.key(recipe.seed), config)
+    if start is not None:
+        params = with_words(start, params, tokenizer)
     state = TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32))
     # Copies, as donated buffers must be distinct, of strong type, as weak ones would compile the step again.
     state = jax.tree.map(lambda x: jnp.array(x, x.dtype), state)
-    stream = batches(recipe, tokenizer, table, spec)
+    shares = table_shares(recipe.table_seed, recipe.views)
+    stream = batches(recipe, tokenizer, table, shares, spec)
     for step, params in _run(recipe, config, optimizer, state, stream):
         params = with_statistics(params, config, [next(stream).pixels for _ in range(16)])
         yield step, ClipModel(params, config, spec, tokenizer)
+
+
+def with_words(start: ClipModel, fresh: Params, tokenizer: Tokenizer) -> Params:
+    """Return the weights of a model for a tokenizer that knows more words, whose rows are the fresh ones."""
+    assert start.tokenizer is not None
+    before, now = (t.backend.get_vocab() for t in (start.tokenizer, tokenizer))
+    rows = np.array(fresh["text"]["tokens"])
+    for word, row in before.items():
+        rows[now[word]] = start.params["text"]["tokens"][row]
+    return start.params | {"text": start.params["text"] | {"tokens": jnp.asarray(rows)}}
 
 
 def _run(
@@ -238,7 +276,7 @@ def remake(
         recipe = replace(recipe, seed=recipe.seed + REFINING_SEED * refine, calm=0.0, steps=recipe.refining)
     recipe = recipe if steps is None else replace(recipe, steps=steps)
     folder.mkdir(parents=True, exist_ok=True)
-    write_word_level_tokenizer(folder, VOCABULARY, CONTEXT_LENGTH)
+    write_word_level_tokenizer(folder, recipe.vocabulary, CONTEXT_LENGTH)
     tokenizer = Tokenizer.from_folder(folder)
     accuracy = 0.0
     for step, model in train(recipe, tokenizer, cache=cache, start=start):

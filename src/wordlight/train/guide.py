@@ -10,32 +10,43 @@ from jaxtyping import Array, Bool, Float
 
 from wordlight.clip.model import ClipModel
 from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, kind_caption
+from wordlight.data.world.distorted import DISTORTED_CAPTIONS
 from wordlight.errors import WordlightError
 from wordlight.guidance import Guidance, GuidanceEnsemble, members
+from wordlight.numerics import safe_normalize
 from wordlight.train.config import RunConfig
+from wordlight.viewpoints import VIEW_PHRASES, view_shares
 
 Guide = Guidance | GuidanceEnsemble
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["guide", "plain_embeds"], meta_fields=[])
+@partial(jax.tree_util.register_dataclass, data_fields=["guide", "view_embeds"], meta_fields=[])
 @dataclass(frozen=True)
 class RunGuide:
     """What looks at a run's views, as a pytree.
 
     Attributes:
         guide: of the prompt.
-        plain_embeds: for each member, what a view in plain grey should show: the prompt without its colour.
+        view_embeds: for each member, what a view should show: in colours (0) or in plain grey (1), from the
+            front, the side, the back and overhead.
     """
 
     guide: Guide
-    plain_embeds: tuple[Float[Array, "p e"], ...]
+    view_embeds: tuple[Float[Array, "2 4 p e"], ...]
 
-    def for_view(self, plain: Bool[Array, ""]) -> Guide:
-        """Return the guide for a view that shows the object in plain grey, or in its colours."""
-        seen = [
-            replace(member, text_embeds=jnp.where(plain, embeds, member.text_embeds))
-            for (member, _), embeds in zip(members(self.guide), self.plain_embeds, strict=True)
-        ]
+    def for_view(
+        self, plain: Bool[Array, ""], azimuth: Float[Array, ""], elevation: Float[Array, ""]
+    ) -> Guide:
+        """Return the guide for a view of the object in plain grey, or in its colours.
+
+        The camera's direction is in radians; see `viewpoints.view_shares`.
+        """
+        shares = view_shares(azimuth, elevation)
+        seen = []
+        for (member, _), embeds in zip(members(self.guide), self.view_embeds, strict=True):
+            around = jnp.where(plain, embeds[1], embeds[0])
+            embed = safe_normalize(jnp.einsum("d,dpe->pe", shares, around))
+            seen.append(replace(member, text_embeds=embed))
         return seen[0] if isinstance(self.guide, Guidance) else replace(self.guide, guidances=tuple(seen))
 
 
@@ -46,11 +57,35 @@ def make_guide(models: Sequence[ClipModel], config: RunConfig) -> RunGuide:
         WordlightError: as `make_guidance` does for one of them.
     """
     guidances = [make_guidance(model, config) for model in models]
-    plain = tuple(model.encode_text(plain_prompt(model, config.prompt)) for model in models)
+    embeds = tuple(embed_views(model, config) for model in models)
     if len(guidances) == 1:
-        return RunGuide(guidances[0], plain)
+        return RunGuide(guidances[0], embeds)
     shares = [1 / len(guidances)] * len(guidances)
-    return RunGuide(GuidanceEnsemble.from_guidances(guidances, weights=shares), plain)
+    return RunGuide(GuidanceEnsemble.from_guidances(guidances, weights=shares), embeds)
+
+
+def embed_views(model: ClipModel, config: RunConfig) -> Float[Array, "2 4 p e"]:
+    """Embed the prompt and what it is without its colours, each as seen from four sides.
+
+    All sides read the same where the configuration says so, where the prompt names one itself, and where the
+    model cannot read the words for them.
+    """
+    prompts = (config.prompt, plain_prompt(model, config.prompt))
+    texts = [f"{prompt}, {phrase}" for prompt in prompts for phrase in VIEW_PHRASES]
+    named = any(phrase in config.prompt.lower() for phrase in VIEW_PHRASES)
+    if named or not config.sides or not can_read(model, texts):
+        texts = [prompt for prompt in prompts for _ in VIEW_PHRASES]
+    embeds = model.encode_text(texts)
+    return embeds.reshape(len(prompts), len(VIEW_PHRASES), 1, embeds.shape[-1])
+
+
+def can_read(model: ClipModel, texts: Sequence[str]) -> bool:
+    """Return whether the model knows all words of the texts, and none is too long for it."""
+    try:
+        model.tokenize(texts)
+    except WordlightError:
+        return False
+    return True
 
 
 def plain_prompt(model: ClipModel, prompt: str) -> str:
@@ -63,8 +98,8 @@ def make_guidance(model: ClipModel, config: RunConfig) -> Guidance:
     """Embed the run's prompt and what it is held against.
 
     A model of the embedded world's vocabulary sees the prompt against every caption of that world that is not
-    true of it. Other models see it against the given negatives; without any, the softmax loss gives way to
-    the cosine.
+    true of it and, where it has the words, against objects put together wrongly. Other models see it against
+    the given negatives; without any, the softmax loss gives way to the cosine.
 
     Raises:
         WordlightError: the prompt is empty, or the model does not know a word of it or of the negatives.
@@ -88,7 +123,9 @@ def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
     given = config.negatives or ()
     if not knows_only_the_world(model):
         return given
-    others = (text for text in contrast_captions(config.prompt) if text != config.prompt.strip().lower())
+    others = [text for text in contrast_captions(config.prompt) if text != config.prompt.strip().lower()]
+    if can_read(model, DISTORTED_CAPTIONS):
+        others += DISTORTED_CAPTIONS
     return tuple(dict.fromkeys((*given, *others)))
 
 

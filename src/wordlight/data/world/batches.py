@@ -12,15 +12,18 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from wordlight.augment import random_views
-from wordlight.data.world.captions import distractor_caption, pick_caption
+from wordlight.data.world.captions import distractor_caption, pick_caption, seen_from
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.compose import compose
+from wordlight.data.world.distorted import DISTORTED_CAPTIONS
 from wordlight.data.world.distractors import DISTRACTOR_CAPTIONS, distractors
 from wordlight.data.world.objects import KIND_NAMES
 from wordlight.data.world.trace import SIZE
+from wordlight.viewpoints import VIEW_PHRASES
 
 UNTEXTURED = 0.15  # share of objects drawn in plain grey, so that shapes are known without their colours
 DISTRACTORS = 0.1  # share of pictures that show no object
+DISTORTED = 0.1  # share of a guide's pictures that show an object put together wrongly
 NO_COLOUR = -1
 FULL_WEIGHT = 4.0  # of a caption that names kind and colour; one that names either weighs 1
 
@@ -72,6 +75,47 @@ def truth_weights(subjects: Subjects, classes: Int[np.ndarray, "d"]) -> Float[np
     truth[painted, kinds * colours + kinds + colour] = 1.0
     truth[painted, subjects.kind[textured] * colours + colour] = FULL_WEIGHT
     truth[len(row) + np.arange(len(classes)), kinds * colours + kinds + colours + classes] = 1.0
+    return truth
+
+
+def draw_guide_captions(rng: np.random.Generator) -> list[str]:
+    """Return one random caption of every claim that a guide knows beyond `draw_captions`, in this order.
+
+    First "kind, colour and side" (row `(kind * 10 + colour) * 4 + side`), then "kind and side", then
+    "distorted".
+    """
+    objects = [pick_caption(rng, kind=kind, colour=colour) for kind in KIND_NAMES for colour in COLOUR_NAMES]
+    objects += [pick_caption(rng, kind=kind) for kind in KIND_NAMES]
+    seen = [seen_from(caption, phrase) for caption in objects for phrase in VIEW_PHRASES]
+    return [*seen, DISTORTED_CAPTIONS[int(rng.integers(len(DISTORTED_CAPTIONS)))]]
+
+
+def guide_truth_weights(
+    subjects: Subjects, shares: Float[np.ndarray, "o 4"], classes: Int[np.ndarray, "d"], distorted: int
+) -> Float[np.ndarray, "b n"]:
+    """Return how much each caption of `draw_captions` and then of `draw_guide_captions` is the one to find.
+
+    Args:
+        subjects: the objects.
+        shares: how much of each object's view is front, side, back and overhead.
+        classes: those of the distractors.
+        distorted: how many of the objects, the last ones, are put together wrongly: no claim about an object
+            is true of them.
+    """
+    kinds, colours, sides = len(KIND_NAMES), len(COLOUR_NAMES), len(VIEW_PHRASES)
+    count = len(subjects.kind)
+    seen = np.zeros((count + len(classes), kinds * colours + kinds, sides))
+    row, textured = np.arange(count), subjects.colour != NO_COLOUR
+    seen[row, kinds * colours + subjects.kind] = shares
+    painted = subjects.kind[textured] * colours + subjects.colour[textured]
+    seen[row[textured], painted] = FULL_WEIGHT * shares[textured]
+    wrong = (row >= count - distorted)[:, None]
+    truth = np.pad(
+        np.concatenate([truth_weights(subjects, classes), seen.reshape(len(seen), -1)], axis=1),
+        ((0, 0), (0, 1)),
+    )
+    truth[:count] *= ~wrong
+    truth[:count, -1:] = wrong
     return truth
 
 

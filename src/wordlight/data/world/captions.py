@@ -1,4 +1,4 @@
-"""What the world's pictures are called. Captions say nothing that a picture may not show, like a view."""
+"""What the world's pictures are called."""
 
 import re
 import string
@@ -8,8 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from wordlight.data.world.colours import COLOUR_NAMES
+from wordlight.data.world.distorted import DISTORTED_CAPTIONS
 from wordlight.data.world.distractors import DISTRACTOR_CAPTIONS
 from wordlight.data.world.objects import KIND_NAMES
+from wordlight.viewpoints import VIEW_PHRASES
 
 BOTH_TEMPLATES: tuple[str, ...] = (
     "a {colour} {kind}",
@@ -70,6 +72,11 @@ def pick_caption(rng: np.random.Generator, *, kind: str = "", colour: str = "") 
     """Return a random caption that names a kind, a colour or both."""
     templates = COLOUR_TEMPLATES if not kind else BOTH_TEMPLATES if colour else KIND_TEMPLATES
     return fill(_pick(rng, templates), kind=kind, colour=colour)
+
+
+def seen_from(caption: str, phrase: str) -> str:
+    """Return the caption of a picture that shows its object from a side, such as "a red car, side view"."""
+    return f"{caption}, {phrase}"
 
 
 def distractor_caption(rng: np.random.Generator, index: int) -> str:
@@ -139,3 +146,5 @@ VOCABULARY: tuple[str, ...] = tuple(
         | _words(text for texts in DISTRACTOR_CAPTIONS for text in texts)
     )
 )
+# What guides know beyond it: from which side a picture is taken, and that an object is put together wrongly.
+GUIDE_WORDS: tuple[str, ...] = tuple(sorted(_words(VIEW_PHRASES + DISTORTED_CAPTIONS) - set(VOCABULARY)))

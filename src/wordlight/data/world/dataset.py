@@ -6,10 +6,11 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
 from wordlight.data.world.objects import KINDS
 from wordlight.data.world.trace import SIZE, Views, sample_views, trace
+from wordlight.viewpoints import view_shares
 
 SOURCES = ("shapes.py", "parts.py", "vehicles.py", "objects.py", "trace.py")
 
@@ -17,6 +18,12 @@ SOURCES = ("shapes.py", "parts.py", "vehicles.py", "objects.py", "trace.py")
 def table_views(seed: int, kind: int, count: int) -> Views:
     """Return the views of one kind, by its index, in the table of that seed."""
     return sample_views(jax.random.fold_in(jax.random.key(seed), kind), count)
+
+
+def table_shares(seed: int, views_per_kind: int) -> Float[np.ndarray, "kinds views 4"]:
+    """Return how much of each view of a table is front, side, back and overhead."""
+    views = [table_views(seed, index, views_per_kind) for index in range(len(KINDS))]
+    return np.stack([np.asarray(view_shares(v.azimuth, v.elevation)) for v in views])
 
 
 def render_table(
