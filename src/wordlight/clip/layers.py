@@ -6,12 +6,10 @@ in the type of the weights; everything between them is float32.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from wordlight.clip.config import Activation, TransformerConfig
@@ -111,14 +109,10 @@ def transformer(
     *,
     mask: Bool[Array, "#b #n n"] | None = None,
 ) -> TokenFeatures:
-    """Apply the blocks in turn. Outside of a trace one is compiled for all, not all of them together."""
-    apply = block if isinstance(x, Tracer) else _compiled_block
+    """Apply the blocks in turn."""
     for params in blocks:
-        x = apply(params, x, config, mask)
+        x = block(params, x, config, mask)
     return x
-
-
-_compiled_block = partial(jax.jit, static_argnames="config")(block)
 
 
 def init_norm(width: int) -> Params:

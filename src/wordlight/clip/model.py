@@ -121,13 +121,13 @@ class ClipModel:
             step = TEXT_STEP if len(ids) < MANY_TEXTS else 1
             used = -(-int(mask.sum(-1).max(initial=1)) // step) * step
             ids, mask = ids[:, :used], mask[:, :used]
-        embeds = self.encode_tokens(jnp.asarray(ids), jnp.asarray(mask, bool))
+        embeds = _encode_tokens(self, jnp.asarray(ids), jnp.asarray(mask, bool))
         give_back_memory()
         return embeds
 
     def encode_tokens(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return unit-norm embeddings of token ids; `mask` is true (or 1) for tokens that count."""
-        return _unit(self.text_features(ids, mask))
+        return safe_normalize(self.text_features(ids, mask))
 
     def text_features(self, ids: Int[Array, "n length"], mask: Array | None = None) -> Float[Array, "n e"]:
         """Return projected features of token ids, before normalisation.
@@ -212,7 +212,11 @@ def _checked_mask(mask: Any, shape: tuple[int, ...]) -> Bool[Array, "n length"]:
     return jnp.asarray(mask).astype(bool)
 
 
-_unit = jax.jit(safe_normalize)
+@jax.jit
+def _encode_tokens(
+    model: ClipModel, ids: Int[Array, "n length"], mask: Bool[Array, "n length"]
+) -> Float[Array, "n e"]:
+    return model.encode_tokens(ids, mask)
 
 
 def init_params(key: PRNGKeyArray, config: ClipConfig) -> Params:

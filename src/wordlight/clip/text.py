@@ -3,8 +3,6 @@
 Notation: b batch, n tokens, d width, e embedding.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
@@ -32,32 +30,14 @@ def text_features(
         mask: true for tokens that may be looked at. In a causal tower that pools the end token, padding
             behind it changes nothing.
     """
-    # In pieces, so that outside of a trace neither end is compiled together with all the blocks.
-    ends = {name: leaf for name, leaf in params.items() if name != "blocks"}
-    tokens, ids, visible = _embedded(ends, ids, mask, config)
-    tokens = transformer(params["blocks"], tokens, config.transformer, mask=visible)
-    return _projected(ends, tokens, ids, config)
-
-
-@partial(jax.jit, static_argnames="config")
-def _embedded(
-    params: Params, ids: Int[Array, "b n"], mask: Bool[Array, "b n"] | None, config: TextConfig
-) -> tuple[Float[Array, "b m d"], Int[Array, "b k"], Bool[Array, "#b #m m"] | None]:
-    """Return the tokens before the first block, the ids that were filled up, and what may be looked at."""
     if config.pooling == "last":
         ids, mask = _filled(ids, mask, config)
     tokens = at_least_float32(params["tokens"][ids])
     if config.pooling == "class":
         last = jnp.broadcast_to(params["class_token"][None, None, :], (len(ids), 1, tokens.shape[2]))
         tokens = jnp.concatenate([tokens, last], axis=1)
-    return tokens + params["positions"][None, : tokens.shape[1]], ids, _visible(ids, mask, config)
-
-
-@partial(jax.jit, static_argnames="config")
-def _projected(
-    params: Params, tokens: Float[Array, "b m d"], ids: Int[Array, "b k"], config: TextConfig
-) -> Float[Array, "b e"]:
-    """Return the pooled token, normalised and projected."""
+    tokens = tokens + params["positions"][None, : tokens.shape[1]]
+    tokens = transformer(params["blocks"], tokens, config.transformer, mask=_visible(ids, mask, config))
     pooled = layer_norm(params["norm"], _pooled(tokens, ids, config), config.transformer.norm_epsilon)
     if config.projection:
         pooled = pooled @ params["projection"]
