@@ -128,6 +128,11 @@ def test_guides_with_the_words_push_away_from_distorted_objects(knowing, model_f
     assert not set(DISTORTED_CAPTIONS) & set(contrast_texts(wl.load(model_folder), RUN))
 
 
+@pytest.mark.parametrize("prompt", ["a distorted object", "a BROKEN car"])
+def test_who_asks_for_a_distorted_object_may_have_one(knowing, prompt):
+    assert not set(DISTORTED_CAPTIONS) & set(contrast_texts(knowing, replace(RUN, prompt=prompt)))
+
+
 @pytest.mark.parametrize("name", RUN.models)
 def test_the_shipped_guides_have_the_words(name):
     assert can_read(wl.load(name), ["a red car, side view", *DISTORTED_CAPTIONS])

@@ -4,7 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from wordlight.data.world.distorted import SQUEEZE, distort, mixed, squeezed, turned
+from wordlight.data.world.captions import words
+from wordlight.data.world.distorted import (
+    DISTORTED_CAPTIONS,
+    DISTORTED_WORDS,
+    SQUEEZE,
+    distort,
+    mixed,
+    squeezed,
+    turned,
+)
 
 KEY = jax.random.key(3)
 COUNT = 24
@@ -22,6 +31,10 @@ def extents(pictures: jax.Array) -> np.ndarray:
     """Return how many rows and how many columns of each picture show something."""
     shown = np.asarray(pictures).max(axis=-1) > 20
     return np.stack([shown.any(axis=2).sum(axis=1), shown.any(axis=1).sum(axis=1)], axis=-1)
+
+
+def test_every_caption_says_that_the_object_is_distorted():
+    assert all(set(DISTORTED_WORDS) & set(words(caption)) for caption in DISTORTED_CAPTIONS)
 
 
 def test_a_turned_object_lies_on_a_side_or_stands_on_its_head():

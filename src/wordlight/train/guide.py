@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from wordlight.clip.model import ClipModel
-from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, kind_caption
-from wordlight.data.world.distorted import DISTORTED_CAPTIONS
+from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions, kind_caption, words
+from wordlight.data.world.distorted import DISTORTED_CAPTIONS, DISTORTED_WORDS
 from wordlight.errors import WordlightError
 from wordlight.guidance import Guidance, GuidanceEnsemble, members
 from wordlight.numerics import safe_normalize
@@ -124,7 +124,8 @@ def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
     if not knows_only_the_world(model):
         return given
     others = [text for text in contrast_captions(config.prompt) if text != config.prompt.strip().lower()]
-    if can_read(model, DISTORTED_CAPTIONS):
+    wanted = any(word in DISTORTED_WORDS for word in words(config.prompt))
+    if not wanted and can_read(model, DISTORTED_CAPTIONS):
         others += DISTORTED_CAPTIONS
     return tuple(dict.fromkeys((*given, *others)))
 

@@ -14,6 +14,7 @@ DISTORTED_CAPTIONS: tuple[str, ...] = (
     "a picture of a distorted object",
     "a broken object",
 )
+DISTORTED_WORDS = ("broken", "distorted")
 SQUEEZE = (0.4, 0.62)  # outside the proportions that the world's own objects have
 
 
