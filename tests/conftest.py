@@ -47,6 +47,16 @@ def _no_leftover_config():
         jax.config.update(name, value)
 
 
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory):
+    """A folder with a guide of random weights that knows the world's words. To be read only."""
+    from tiny_runs import save_tiny_model  # after the hook above: it imports the package
+
+    folder = tmp_path_factory.mktemp("guide") / "model"
+    save_tiny_model(folder)
+    return str(folder)
+
+
 @pytest.fixture
 def unchecked():
     """Reach the package's own refusals, as users do, without the annotations checked before them."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from wordlight.radiance import camera_rays, look_at, orbit
+from wordlight.radiance.cameras import orbit_angles
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,9 @@ def test_batches_of_cameras_broadcast_and_go_through_jit():
 def test_the_gradient_of_a_pose_in_its_angles_is_finite_overhead():
     jacobian = jax.jacrev(lambda angles: orbit(angles[0], angles[1]).pose)(jnp.array([0.0, np.pi / 2]))
     assert jnp.isfinite(jacobian).all()
+
+
+def test_the_angles_of_an_orbit_are_those_it_was_made_with():
+    azimuth, elevation = jnp.array([-2.5, 0.0, 1.0]), jnp.array([-0.1, 0.4, 1.4])
+    found = orbit_angles(orbit(azimuth, elevation, radius=2.0))
+    np.testing.assert_allclose(found, (azimuth, elevation), atol=1e-6)

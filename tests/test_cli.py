@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiny_runs import RUN, save_tiny_model, save_tiny_run
+from tiny_runs import RUN, save_tiny_run
 from wordlight.cli import main
 from wordlight.cli.dream import Dream
 from wordlight.cli.images import read_image
@@ -18,13 +18,6 @@ from wordlight.errors import WordlightError
 from wordlight.train.config import RunConfig
 from wordlight.train.dream import Summary
 from wordlight.train.presets import PRESETS, find_preset
-
-
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cli") / "model"
-    save_tiny_model(folder)
-    return str(folder)
 
 
 @pytest.fixture

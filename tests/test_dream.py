@@ -10,20 +10,13 @@ import pytest
 from PIL import Image
 
 import wordlight as wl
-from tiny_runs import RESULTS, RUN, save_tiny_model, silent
+from tiny_runs import RESULTS, RUN, silent
 from wordlight.radiance.grids import VoxelConfig, VoxelField
 from wordlight.train import dream as dream_module
 from wordlight.train.checkpoint import load_run
 from wordlight.train.dream import dream
 from wordlight.train.health import TrainingDivergedError
 from wordlight.train.results import write_mesh
-
-
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dream") / "model"
-    save_tiny_model(folder)
-    return str(folder)
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,7 @@ def tokenizers(tmp_path_factory):
 
 def first_batch(recipe, tokenizer):
     table = np.random.default_rng(0).integers(0, 80, (len(KIND_NAMES), VIEWS, 64, 64, 6), dtype=np.uint8)
-    shares = table_shares(recipe.table_seed, VIEWS)
-    return next(batches(recipe, tokenizer, table, shares, ImageSpec((64, 64))))
+    return next(batches(recipe, tokenizer, table, ImageSpec((64, 64))))
 
 
 def test_guides_know_words_that_judges_do_not():

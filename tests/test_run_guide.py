@@ -11,19 +11,11 @@ import wordlight as wl
 from tiny_runs import RUN, save_tiny_model
 from wordlight.data.world.captions import GUIDE_WORDS, VOCABULARY
 from wordlight.data.world.distorted import DISTORTED_CAPTIONS
-from wordlight.radiance.cameras import orbit
+from wordlight.radiance.cameras import orbit, orbit_angles
 from wordlight.train.guide import can_read, contrast_texts, make_guidance, make_guide, plain_prompt
-from wordlight.train.step import direction
 
 FRONT = jnp.array(0.0), jnp.array(0.2)
 COLOURED, PLAIN = jnp.array(False), jnp.array(True)
-
-
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("guide") / "model"
-    save_tiny_model(folder)
-    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +80,7 @@ def test_several_models_guide_together_with_an_equal_say(model_folder):
 )
 def test_a_view_is_to_show_the_prompt_from_the_side_of_its_camera(knowing, degrees, elevation, text):
     camera = orbit(np.deg2rad(degrees), np.deg2rad(elevation), radius=3.2)
-    seen = make_guide([knowing], RUN).for_view(COLOURED, *direction(camera)).text_embeds
+    seen = make_guide([knowing], RUN).for_view(COLOURED, *orbit_angles(camera)).text_embeds
     np.testing.assert_allclose(seen, knowing.encode_text(text), atol=1e-5)
 
 

@@ -34,13 +34,13 @@ RUN = RunConfig(
 RESULTS = ResultConfig(frames=4, video_size=16, sheet_views=2, sheet_size=32, mesh_resolution=16, samples=8)
 
 
-def save_tiny_model(folder: Path, words: Sequence[str] = VOCABULARY, length: int = 12) -> ClipModel:
+def save_tiny_model(folder: Path, words: Sequence[str] = VOCABULARY) -> ClipModel:
     """Write the guide's checkpoint, which knows these words, into a folder and return it."""
     folder.mkdir(parents=True)
-    write_word_level_tokenizer(folder, words, length)
+    write_word_level_tokenizer(folder, words, 12)
     tokenizer = Tokenizer.from_folder(folder)
     tower = TransformerConfig(32, 1, 2, 64)
-    text = TextConfig(tokenizer.backend.get_vocab_size(), length, tower, end_id=None)
+    text = TextConfig(tokenizer.backend.get_vocab_size(), 12, tower, end_id=None)
     config = ClipConfig(16, VitConfig((32, 32), 16, tower), text)
     model = ClipModel(init_params(jax.random.key(0), config), config, ImageSpec((32, 32)), tokenizer)
     save_folder(folder, model)

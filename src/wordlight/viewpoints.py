@@ -9,6 +9,11 @@ VIEW_PHRASES = ("front view", "side view", "back view", "overhead view")
 OVERHEAD = math.pi / 3  # 60 degrees
 
 
+def seen_from(text: str, phrase: str) -> str:
+    """Return the text for what is seen from a side, such as "a red car, side view"."""
+    return f"{text}, {phrase}"
+
+
 def view_shares(
     azimuth: ArrayLike, elevation: ArrayLike, *, overhead: float = OVERHEAD
 ) -> Float[Array, "*b 4"]:

@@ -17,7 +17,7 @@ from wordlight.guidance.config import GuidanceConfig
 from wordlight.guidance.guidance import Guidance, GuidanceMetrics
 from wordlight.guidance.targets import as_list
 from wordlight.numerics import safe_normalize
-from wordlight.viewpoints import VIEW_PHRASES, view_shares
+from wordlight.viewpoints import VIEW_PHRASES, seen_from, view_shares
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["guidance", "view_embeds"], meta_fields=[])
@@ -61,14 +61,13 @@ class ViewDependentGuidance:
             WordlightError: as `Guidance.from_prompts`.
         """
         plain = Guidance.from_prompts(model, prompts, weights=weights, negatives=negatives, config=config)
-        texts = [f"{prompt}, {phrase}" for phrase in phrases for prompt in as_list(prompts)]
+        texts = [seen_from(prompt, phrase) for phrase in phrases for prompt in as_list(prompts)]
         embeds = model.encode_text(texts)
         return cls(plain, embeds.reshape(len(VIEW_PHRASES), -1, embeds.shape[-1]))
 
     def prompt_embeds(self, azimuth: ArrayLike, elevation: ArrayLike) -> Float[Array, "*b p e"]:
         """Return the prompts' unit-norm embeddings for cameras, angles in radians (see `view_shares`)."""
-        shares = view_shares(azimuth, elevation)
-        return safe_normalize(jnp.einsum("...d,dpe->...pe", shares, self.view_embeds))
+        return embeds_seen(self.view_embeds, azimuth, elevation)
 
     def at(self, azimuth: ArrayLike, elevation: ArrayLike) -> Guidance:
         """Return the guidance of one camera, angles in radians and possibly traced.
@@ -94,3 +93,12 @@ class ViewDependentGuidance:
     ) -> tuple[Float[Array, ""], GuidanceMetrics]:
         """Return loss and metrics of images seen by one camera; the same as `at(...)` and a call."""
         return self.at(azimuth, elevation)(image, key)
+
+
+def embeds_seen(
+    view_embeds: Float[Array, "4 p e"], azimuth: ArrayLike, elevation: ArrayLike
+) -> Float[Array, "*b p e"]:
+    """Return unit-norm mixtures of embeddings from four sides for cameras, angles in radians (see
+    `view_shares`)."""
+    shares = view_shares(azimuth, elevation)
+    return safe_normalize(jnp.einsum("...d,dpe->...pe", shares, view_embeds))

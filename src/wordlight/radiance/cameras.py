@@ -82,3 +82,9 @@ def orbit(
     position = radius[..., None] * direction
     focal = jnp.full(azimuth.shape, height / 2) / jnp.tan(field_of_view / 2)
     return Camera(look_at(position, jnp.zeros(3)), focal, height, width)
+
+
+def orbit_angles(camera: Camera) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+    """Return the azimuth and the elevation of cameras that look at the origin, as `orbit` takes them."""
+    x, y, z = (camera.pose[..., i, 3] for i in range(3))
+    return jnp.arctan2(y, x), jnp.arctan2(z, jnp.hypot(x, y))

@@ -135,13 +135,13 @@ def batches(
     recipe: Recipe,
     tokenizer: Tokenizer,
     table: UInt8[np.ndarray, "k v h w 6"],
-    shares: Float[np.ndarray, "k v 4"],
     spec: ImageSpec,
 ) -> Iterator[Batch]:
     """Yield training batches for ever; the same recipe yields the same ones."""
     rng, key = np.random.default_rng(recipe.seed), jax.random.key(recipe.seed, impl="rbg")
     others = round(recipe.batch * DISTRACTORS)
     distorted = round(recipe.batch * DISTORTED) if recipe.guides else 0
+    shares = table_shares(recipe.table_seed, table.shape[1]) if recipe.guides else None
     while True:
         key, picture_key = jax.random.split(key)
         subjects = draw_subjects(rng, recipe.batch - others, table.shape[1])
@@ -153,8 +153,10 @@ def batches(
             picture_key, gbuffers, jnp.asarray(subjects.colour), distractor_count=others
         )
         pixels = preprocess(pictures, spec, value_range="unit")
-        captions, truth = draw_captions(rng), truth_weights(subjects, np.asarray(classes))
-        if recipe.guides:
+        captions = draw_captions(rng)
+        if shares is None:
+            truth = truth_weights(subjects, np.asarray(classes))
+        else:
             captions += draw_guide_captions(rng)
             seen = shares[subjects.kind, subjects.view]
             truth = guide_truth_weights(subjects, seen, np.asarray(classes), distorted)
@@ -176,8 +178,7 @@ def train(
     state = TrainState(params, optimizer.init(params), jnp.zeros((), jnp.int32))
     # Copies, as donated buffers must be distinct, of strong type, as weak ones would compile the step again.
     state = jax.tree.map(lambda x: jnp.array(x, x.dtype), state)
-    shares = table_shares(recipe.table_seed, recipe.views)
-    stream = batches(recipe, tokenizer, table, shares, spec)
+    stream = batches(recipe, tokenizer, table, spec)
     for step, params in _run(recipe, config, optimizer, state, stream):
         params = with_statistics(params, config, [next(stream).pixels for _ in range(16)])
         yield step, ClipModel(params, config, spec, tokenizer)

@@ -13,9 +13,9 @@ from wordlight.data.world.captions import VOCABULARY, claims, contrast_captions,
 from wordlight.data.world.distorted import DISTORTED_CAPTIONS, DISTORTED_WORDS
 from wordlight.errors import WordlightError
 from wordlight.guidance import Guidance, GuidanceEnsemble, members
-from wordlight.numerics import safe_normalize
+from wordlight.guidance.view_dependent import embeds_seen
 from wordlight.train.config import RunConfig
-from wordlight.viewpoints import VIEW_PHRASES, view_shares
+from wordlight.viewpoints import VIEW_PHRASES, seen_from
 
 Guide = Guidance | GuidanceEnsemble
 
@@ -41,12 +41,10 @@ class RunGuide:
 
         The camera's direction is in radians; see `viewpoints.view_shares`.
         """
-        shares = view_shares(azimuth, elevation)
         seen = []
         for (member, _), embeds in zip(members(self.guide), self.view_embeds, strict=True):
             around = jnp.where(plain, embeds[1], embeds[0])
-            embed = safe_normalize(jnp.einsum("d,dpe->pe", shares, around))
-            seen.append(replace(member, text_embeds=embed))
+            seen.append(replace(member, text_embeds=embeds_seen(around, azimuth, elevation)))
         return seen[0] if isinstance(self.guide, Guidance) else replace(self.guide, guidances=tuple(seen))
 
 
@@ -71,12 +69,15 @@ def embed_views(model: ClipModel, config: RunConfig) -> Float[Array, "2 4 p e"]:
     model cannot read the words for them.
     """
     prompts = (config.prompt, plain_prompt(model, config.prompt))
-    texts = [f"{prompt}, {phrase}" for prompt in prompts for phrase in VIEW_PHRASES]
+    texts = [seen_from(prompt, phrase) for prompt in prompts for phrase in VIEW_PHRASES]
     named = any(phrase in config.prompt.lower() for phrase in VIEW_PHRASES)
     if named or not config.sides or not can_read(model, texts):
-        texts = [prompt for prompt in prompts for _ in VIEW_PHRASES]
+        texts = prompts
     embeds = model.encode_text(texts)
-    return embeds.reshape(len(prompts), len(VIEW_PHRASES), 1, embeds.shape[-1])
+    width = embeds.shape[-1]
+    return jnp.broadcast_to(
+        embeds.reshape(len(prompts), -1, 1, width), (len(prompts), len(VIEW_PHRASES), 1, width)
+    )
 
 
 def can_read(model: ClipModel, texts: Sequence[str]) -> bool:

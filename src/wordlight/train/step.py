@@ -16,7 +16,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from wordlight.augment import random_background
-from wordlight.radiance.cameras import Camera, orbit
+from wordlight.radiance.cameras import Camera, orbit, orbit_angles
 from wordlight.radiance.fields import density
 from wordlight.radiance.grids import VoxelField
 from wordlight.radiance.lighting import LitField, random_lamp
@@ -121,14 +121,8 @@ def _look(
     rendering = render_ball(lit, camera, ray_key, config)
     background = random_background(background_key, (), camera.height, camera.width)
     image = rendering.colour + (1 - rendering.opacity[..., None]) * background
-    loss, metrics = guide.for_view(plain, *direction(camera))(image, guidance_key)
+    loss, metrics = guide.for_view(plain, *orbit_angles(camera))(image, guidance_key)
     return loss, metrics.similarity, rendering
-
-
-def direction(camera: Camera) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return the azimuth and the elevation of a camera that looks at the origin."""
-    x, y, z = camera.pose[:, 3]
-    return jnp.arctan2(y, x), jnp.arctan2(z, jnp.hypot(x, y))
 
 
 def render_ball(field: LitField, camera: Camera, key: PRNGKeyArray | None, config: RunConfig) -> Rendering:

@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from wordlight.augment import random_views
-from wordlight.data.world.captions import distractor_caption, pick_caption, seen_from
+from wordlight.data.world.captions import distractor_caption, pick_caption
 from wordlight.data.world.colours import COLOUR_NAMES
 from wordlight.data.world.compose import compose
 from wordlight.data.world.distorted import DISTORTED_CAPTIONS
 from wordlight.data.world.distractors import DISTRACTOR_CAPTIONS, distractors
 from wordlight.data.world.objects import KIND_NAMES
 from wordlight.data.world.trace import SIZE
-from wordlight.viewpoints import VIEW_PHRASES
+from wordlight.viewpoints import VIEW_PHRASES, seen_from
 
 UNTEXTURED = 0.15  # share of objects drawn in plain grey, so that shapes are known without their colours
 DISTRACTORS = 0.1  # share of pictures that show no object

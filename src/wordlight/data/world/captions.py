@@ -74,11 +74,6 @@ def pick_caption(rng: np.random.Generator, *, kind: str = "", colour: str = "") 
     return fill(_pick(rng, templates), kind=kind, colour=colour)
 
 
-def seen_from(caption: str, phrase: str) -> str:
-    """Return the caption of a picture that shows its object from a side, such as "a red car, side view"."""
-    return f"{caption}, {phrase}"
-
-
 def distractor_caption(rng: np.random.Generator, index: int) -> str:
     """Return a random caption of the distractor class with that index."""
     return _pick(rng, DISTRACTOR_CAPTIONS[index])
