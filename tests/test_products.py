@@ -32,6 +32,22 @@ def test_sums_of_many_small_numbers_do_not_stop_growing():
 
 
 @pytest.mark.parametrize("dtype", HALVES)
+def test_one_row_is_multiplied_like_a_row_of_many(dtype):
+    weight = WEIGHT.astype(dtype)
+    np.testing.assert_allclose(
+        matrix_product(X[:1, :1], weight), matrix_product(X, weight)[:1, :1], rtol=1e-5
+    )
+    gradients = [jax.grad(lambda x: jnp.sin(matrix_product(x, weight)).sum())(x) for x in (X[0, :1], X[0])]
+    np.testing.assert_allclose(gradients[0], gradients[1][:1], atol=1e-5)
+
+
+def test_the_weight_is_not_widened_for_one_row():
+    for rows in (1, 2):
+        compiled = jax.jit(matrix_product).lower(X[0, :rows], WEIGHT.astype(jnp.bfloat16)).compile()
+        assert "f32[64,48]" not in compiled.as_text()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize(
     ("axes", "x", "y"),
     [

@@ -7,7 +7,14 @@ import pytest
 from jax.test_util import check_grads
 
 from wordlight.clip.config import TransformerConfig, VitConfig
-from wordlight.clip.layers import activate, block, dot_product_attention, init_transformer, layer_norm
+from wordlight.clip.layers import (
+    activate,
+    block,
+    dot_product_attention,
+    init_transformer,
+    layer_norm,
+    transformer,
+)
 from wordlight.clip.resnet import average_pool, batch_norm, convolve, stored_norm
 from wordlight.clip.text import end_positions
 from wordlight.clip.vit import init_vit, patchify, vit_features
@@ -62,6 +69,46 @@ def test_a_block_has_the_gradient_that_differences_give():
     params = init_transformer(jax.random.key(0), config)[0]
     x = jax.random.normal(jax.random.key(1), (1, 3, 8))
     check_grads(jax.jit(lambda x: block(params, x, config, None)), (x,), order=1, modes=["rev"], rtol=0.02)
+
+
+CAUSAL = jnp.tril(jnp.ones((1, 5, 5), bool))
+PADDED = jnp.arange(5)[None, None, :] < jnp.array([3, 5])[:, None, None]
+
+
+@pytest.mark.parametrize(
+    "mask", [None, CAUSAL, PADDED, CAUSAL & PADDED], ids=["all", "causal", "padded", "both"]
+)
+@pytest.mark.parametrize("read", [0, -1, jnp.array([2, 4])], ids=["first", "last", "each its own"])
+def test_reading_one_token_gives_what_that_token_is_among_all(mask, read):
+    config = TransformerConfig(width=8, layers=2, heads=2, mlp_width=12, layer_scale=True)
+    blocks = init_transformer(jax.random.key(0), config)
+    x = jax.random.normal(jax.random.key(1), (2, 5, 8))
+    waves = jnp.sin(jnp.arange(16.0)).reshape(2, 8)
+
+    def read_alone(x):
+        return transformer(blocks, x, config, mask=mask, read=read)[:, 0]
+
+    def taken_from_all(x):
+        return transformer(blocks, x, config, mask=mask)[jnp.arange(2), read]
+
+    np.testing.assert_allclose(read_alone(x), taken_from_all(x), atol=1e-5)
+    alone, all_of_them = (
+        jax.grad(lambda x, f=f: jnp.sum(waves * f(x)))(x) for f in (read_alone, taken_from_all)
+    )
+    np.testing.assert_allclose(alone, all_of_them, atol=1e-5)
+
+
+def test_the_last_block_computes_the_pooled_token_alone():
+    """Of a block's 24 products of width by width, 16 + 2 belong to the MLP and to what attention gives."""
+
+    def operations(pooling):
+        config = VitConfig((32, 32), 4, TransformerConfig(64, 1, 2, 256), pooling=pooling)
+        params = jax.eval_shape(lambda: init_vit(jax.random.key(0), config, 16))
+        pixels = jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32)
+        lowered = jax.jit(lambda p, x: vit_features(p, x, config)).lower(params, pixels)
+        return lowered.cost_analysis()["flops"]
+
+    assert operations("token") < 0.5 * operations("average")
 
 
 def test_patches_run_along_rows_and_keep_rows_columns_and_channels():

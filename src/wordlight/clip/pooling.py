@@ -21,7 +21,10 @@ from wordlight.typing import TokenFeatures
 
 
 def pooled_features(params: Params, tokens: TokenFeatures, config: VitConfig) -> Float[Array, "b e"]:
-    """Return the normed summary of the tokens after the last block, as `config.pooling` asks."""
+    """Return the normed summary of the tokens after the last block, as `config.pooling` asks.
+
+    Of a pooled class token, `tokens` may hold that one alone.
+    """
     epsilon = config.transformer.norm_epsilon
     if config.pooling == "queries":
         return layer_norm(params["norm_post"], _query_pool(params["pool"], tokens, config), epsilon)

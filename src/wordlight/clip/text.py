@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from wordlight.clip.config import TextConfig
-from wordlight.clip.layers import Params, init_norm, init_transformer, layer_norm, transformer
+from wordlight.clip.layers import Params, Places, init_norm, init_transformer, layer_norm, transformer
 from wordlight.numerics import at_least_float32
 
 
@@ -37,8 +37,9 @@ def text_features(
         last = jnp.broadcast_to(params["class_token"][None, None, :], (len(ids), 1, tokens.shape[2]))
         tokens = jnp.concatenate([tokens, last], axis=1)
     tokens = tokens + params["positions"][None, : tokens.shape[1]]
-    tokens = transformer(params["blocks"], tokens, config.transformer, mask=_visible(ids, mask, config))
-    pooled = layer_norm(params["norm"], _pooled(tokens, ids, config), config.transformer.norm_epsilon)
+    visible, read = _visible(ids, mask, config), _pooled_place(ids, config)
+    tokens = transformer(params["blocks"], tokens, config.transformer, mask=visible, read=read)
+    pooled = layer_norm(params["norm"], tokens[:, 0], config.transformer.norm_epsilon)
     if config.projection:
         pooled = pooled @ params["projection"]
     return pooled + params["projection_bias"][None, :] if config.projection_bias else pooled
@@ -67,11 +68,10 @@ def _visible(
     return mask[:, None, :] if visible is None else visible & mask[:, None, :]
 
 
-def _pooled(tokens: Float[Array, "b m d"], ids: Int[Array, "b n"], config: TextConfig) -> Float[Array, "b d"]:
+def _pooled_place(ids: Int[Array, "b n"], config: TextConfig) -> Places:
     if config.pooling == "end":
-        position = end_positions(ids, config.end_id)
-        return jnp.take_along_axis(tokens, position[:, None, None], axis=1)[:, 0]
-    return tokens[:, 0] if config.pooling == "first" else tokens[:, -1]
+        return end_positions(ids, config.end_id)
+    return 0 if config.pooling == "first" else -1
 
 
 def init_text(key: PRNGKeyArray, config: TextConfig, embed_dim: int) -> Params:

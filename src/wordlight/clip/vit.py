@@ -18,7 +18,7 @@ from wordlight.clip.layers import (
     transformer,
 )
 from wordlight.clip.pooling import init_pool, pooled_features
-from wordlight.typing import Pixels, TokenFeatures
+from wordlight.typing import Pixels
 
 
 def patchify(pixels: Pixels, patch_size: int) -> Float[Array, "b p i"]:
@@ -34,8 +34,11 @@ def patchify(pixels: Pixels, patch_size: int) -> Float[Array, "b p i"]:
     return patches.swapaxes(2, 3).reshape(b, rows * columns, patch_size * patch_size * channels)
 
 
-def vit_tokens(params: Params, pixels: Pixels, config: VitConfig) -> TokenFeatures:
-    """Return the tokens after the last block, the class token first, before the final norm."""
+def vit_tokens(params: Params, pixels: Pixels, config: VitConfig) -> Float[Array, "b q d"]:
+    """Return the tokens that are pooled, after the last block, before the final norm.
+
+    Those are all, the class token first, or the class token alone where that is pooled.
+    """
     tokens = linear(params["patch"], patchify(pixels, config.patch_size))
     if config.class_token:
         first = params["class_token"][None, None, :]
@@ -44,7 +47,8 @@ def vit_tokens(params: Params, pixels: Pixels, config: VitConfig) -> TokenFeatur
     tokens = tokens + params["positions"][None]
     if config.pre_norm:
         tokens = layer_norm(params["norm_pre"], tokens, config.transformer.norm_epsilon)
-    return transformer(params["blocks"], tokens, config.transformer)
+    read = 0 if config.pooling == "token" else None
+    return transformer(params["blocks"], tokens, config.transformer, read=read)
 
 
 def vit_features(params: Params, pixels: Pixels, config: VitConfig) -> Float[Array, "b e"]:

@@ -3,8 +3,10 @@
 import math
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from wordlight.errors import WordlightError
 
 FLOATS = ("F16", "BF16", "F32", "F64")
 ALIGNMENT = 64
+READERS = 2  # threads; NumPy reads, transposes and checks without Python's lock
 CHECKED = 2**20  # numbers looked at at a time, so that what says which are finite stays small
 
 
@@ -70,16 +73,14 @@ def read_params(
         problems = list(_mismatches(tensors, sources, expected, options.unused))
         if problems:
             raise _refusal(files[0].parent, problems)
-        broken: list[str] = []
-        params = jax.tree.map(
-            lambda s, e: _read_one(tensors, s, e.shape, options, broken),
-            sources,
-            expected,
-            is_leaf=_is_source,
-        )
+        leaves, structure = jax.tree.flatten(sources, is_leaf=_is_source)
+        shapes = [leaf.shape for leaf in jax.tree.leaves(expected)]
+        with ThreadPoolExecutor(READERS) as readers:
+            read = list(readers.map(partial(_read_one, tensors, options=options), leaves, shapes))
+    broken = [name for _, names in read for name in names]
     if broken:
         raise _not_finite(files[0].parent, broken, options.dtype)
-    return params
+    return jax.tree.unflatten(structure, [weight for weight, _ in read])
 
 
 def _is_source(x: Any) -> bool:
@@ -120,16 +121,16 @@ def _not_finite(folder: Path, names: list[str], dtype: Any) -> WordlightError:
 
 
 def _read_one(
-    tensors: Tensors, source: Source, shape: tuple[int, ...], options: ReadOptions, broken: list[str]
-) -> Float[Array, "..."]:
-    """Return one weight; names of tensors that are not finite are added to `broken`."""
+    tensors: Tensors, source: Source, shape: tuple[int, ...], *, options: ReadOptions
+) -> tuple[Float[Array, "..."], list[str]]:
+    """Return one weight, and the names of its tensors that are not finite."""
     dtype = options.dtype if shape else np.float32  # the scale of the logits feeds an exponential
-    weight = aligned_empty(shape, dtype)
+    weight, broken = aligned_empty(shape, dtype), []
     with np.errstate(over="ignore"):  # what is beyond the type becomes infinite, and is refused as such
         for name, view in source.to_theirs(weight).items():
             tensors.read_into(name, view)
             broken += [] if _is_finite(view) else [name]
-    return jax.device_put(weight, options.device)
+    return jax.device_put(weight, options.device), broken
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
