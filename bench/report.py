@@ -85,8 +85,9 @@ B C, each in a process of its own (row 5 in one process; rows 7 and 8, where mem
 another), and the figure is the median. The ratio is that route's to the row's first: above 1, Wordlight needs
 less. The limit is what the work's matrix products alone would take at the rate that a product of large square
 matrices reached in the same turns. Whole runs and fits are done once. In rows 1 and 2 Wordlight runs with
-[memory kept between steps](conventions.md#memory-between-steps), and beside it without; in row 6 with a
-device for each core. What was tried is in [the notes](../bench/NOTES.md).
+[memory kept between steps](conventions.md#memory-between-steps) for eight images and without for one, as
+advised there, and beside it the other way; in row 6 with a device for each core. What was tried is in [the
+notes](../bench/NOTES.md).
 
 Machine: {machine()}. Versions: {packages}; the Flax classes and torchax run with
 transformers 4.57.6 and torch 2.12.1.

@@ -1,5 +1,6 @@
 """The command: its help, its tables, its errors, and its exit codes."""
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def refused(capsys, *args):
     assert "Traceback" not in captured.err
     assert captured.err.startswith("wordlight: ")
     return captured.err
+
+
+def test_the_command_says_its_version(capsys):
+    assert main(args=["--version"]) == 0
+    assert capsys.readouterr().out == f"wordlight {importlib.metadata.version('wordlight')}\n"
 
 
 def test_models_lists_families_and_what_is_on_this_disk(capsys, monkeypatch):

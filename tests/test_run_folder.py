@@ -1,6 +1,7 @@
 """Names of run folders, and what a run may replace."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -86,6 +87,23 @@ def test_a_configuration_survives_its_file(tmp_path):
     config = replace(RUN, prompt='"..\\/🚜' * 60, negatives=("smoke", "fog"))
     run_file.write_json(tmp_path / "run.json", {"wordlight": "1", "config": config})
     assert run_file.read_config(tmp_path) == config
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"prompt": 7}, "ValueError: 7 is not str"),
+        ({"sides": "no"}, "ValueError: 'no' is not bool"),
+        ({"models": [None]}, "ValueError: None is not str"),
+        ({"steps": "many"}, "ValueError: invalid literal"),
+        ({"colour": "red"}, "KeyError: 'colour'"),
+    ],
+)
+def test_values_of_another_type_are_refused(tmp_path, changed, reason):
+    config = run_file.plain(RUN) | changed
+    run_file.write_json(tmp_path / "run.json", {"wordlight": "1", "config": config})
+    with pytest.raises(WordlightError, match=re.escape(f"cannot be read as a run ({reason}")):
+        run_file.read_config(tmp_path)
 
 
 def test_numbers_that_are_not_finite_become_null():

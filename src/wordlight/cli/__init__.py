@@ -3,6 +3,7 @@ once."""
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from itertools import takewhile
 from typing import Annotated
 
@@ -22,6 +23,7 @@ Command = (
     | Annotated[Models, tyro.conf.subcommand("models", prefix_name=False)]
 )
 
+DESCRIPTION = "From words to 3D objects. --version says which Wordlight this is."
 REFUSED, INTERRUPTED = 2, 130
 
 
@@ -32,8 +34,11 @@ def main(*, args: Sequence[str] | None = None) -> int:
     results written even so, unless a second one came.
     """
     args = sys.argv[1:] if args is None else args
+    if list(args) == ["--version"]:
+        print(f"wordlight {version('wordlight')}")
+        return 0
     try:
-        command = tyro.cli(Command, args=args, prog="wordlight", description="From words to 3D objects.")
+        command = tyro.cli(Command, args=args, prog="wordlight", description=DESCRIPTION)
     except SystemExit as stopped:
         if stopped.code:
             _ask_for_quotes(args)

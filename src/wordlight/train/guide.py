@@ -124,7 +124,7 @@ def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
     given = config.negatives or ()
     if not knows_only_the_world(model):
         return given
-    others = [text for text in contrast_captions(config.prompt) if text != config.prompt.strip().lower()]
+    others = contrast_captions(config.prompt)
     wanted = any(word in DISTORTED_WORDS for word in words(config.prompt))
     if not wanted and can_read(model, DISTORTED_CAPTIONS):
         others += DISTORTED_CAPTIONS

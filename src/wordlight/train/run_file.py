@@ -5,7 +5,7 @@ import json
 import math
 import types
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wordlight.errors import WordlightError
 from wordlight.export.files import replacing
@@ -86,6 +86,9 @@ def decode(kind: Any, value: Any) -> Any:
         return None if value is None else decode(inner, value)
     if kind in (int, float):
         return kind(value)
+    is_literal = get_origin(kind) is Literal
+    if not (value in get_args(kind) if is_literal else isinstance(value, kind)):
+        raise ValueError(f"{value!r} is not {kind if is_literal else kind.__name__}")
     return value
 
 
