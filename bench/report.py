@@ -86,8 +86,9 @@ another), and the figure is the median. The ratio is that route's to the row's f
 less. The limit is what the work's matrix products alone would take at the rate that a product of large square
 matrices reached in the same turns. Whole runs and fits are done once. In rows 1 and 2 Wordlight runs with
 [memory kept between steps](conventions.md#memory-between-steps) for eight images and without for one, as
-advised there, and beside it the other way; in row 6 with a device for each core. What was tried is in [the
-notes](../bench/NOTES.md).
+advised there, and beside it the other way; in row 6 with a device for each core; in row 8 [what compiling
+leaves is given back](conventions.md#memory-of-a-large-checkpoint), and beside it not. What was tried is in
+[the notes](../bench/NOTES.md).
 
 Machine: {machine()}. Versions: {packages}; the Flax classes and torchax run with
 transformers 4.57.6 and torch 2.12.1.
