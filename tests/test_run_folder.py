@@ -95,6 +95,7 @@ def test_a_configuration_survives_its_file(tmp_path):
         ({"prompt": 7}, "ValueError: 7 is not str"),
         ({"sides": "no"}, "ValueError: 'no' is not bool"),
         ({"models": [None]}, "ValueError: None is not str"),
+        ({"models": "demo"}, "ValueError: 'demo' is not a list"),
         ({"steps": "many"}, "ValueError: invalid literal"),
         ({"colour": "red"}, "KeyError: 'colour'"),
     ],
@@ -103,6 +104,12 @@ def test_values_of_another_type_are_refused(tmp_path, changed, reason):
     config = run_file.plain(RUN) | changed
     run_file.write_json(tmp_path / "run.json", {"wordlight": "1", "config": config})
     with pytest.raises(WordlightError, match=re.escape(f"cannot be read as a run ({reason}")):
+        run_file.read_config(tmp_path)
+
+
+def test_a_number_beyond_all_bounds_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text('{"wordlight": "1", "config": {"prompt": "a car", "steps": 1e999}}')
+    with pytest.raises(WordlightError, match="OverflowError"):
         run_file.read_config(tmp_path)
 
 

@@ -68,7 +68,7 @@ def read_config(folder: Path) -> RunConfig:
     """
     try:
         return decode(RunConfig, read_run(folder)["config"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, WordlightError):
             raise
         raise _broken(folder / NAME, f"{type(error).__name__}: {error}") from error
@@ -93,6 +93,8 @@ def decode(kind: Any, value: Any) -> Any:
 
 
 def _decode_tuple(kinds: tuple[Any, ...], values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, list):  # a word would become its letters
+        raise ValueError(f"{values!r} is not a list")
     if kinds[-1] is Ellipsis:
         return tuple(decode(kinds[0], value) for value in values)
     return tuple(decode(kind, value) for kind, value in zip(kinds, values, strict=True))
