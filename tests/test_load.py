@@ -244,3 +244,10 @@ def test_padding_behind_the_end_changes_nothing(copies):
     assert int(mask.sum(-1).max()) < ids.shape[1]
     whole = model.encode_tokens(jnp.asarray(ids), jnp.asarray(mask))
     np.testing.assert_allclose(model.encode_text(texts), whole, atol=1e-6)
+
+
+def test_weights_go_to_the_default_device_of_the_caller():
+    device = jax.devices()[-1]
+    with jax.default_device(device):
+        model = wl.load("demo")
+    assert {d for leaf in jax.tree.leaves(model.params) for d in leaf.devices()} == {device}

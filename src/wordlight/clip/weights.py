@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from safetensors.numpy import save_file
 
 from wordlight.clip.layers import Params
@@ -76,7 +75,9 @@ def read_params(
         leaves, structure = jax.tree.flatten(sources, is_leaf=_is_source)
         shapes = [leaf.shape for leaf in jax.tree.leaves(expected)]
         with ThreadPoolExecutor(READERS) as readers:
-            read = list(readers.map(partial(_read_one, tensors, options=options), leaves, shapes))
+            arrays = readers.map(partial(_read_one, tensors, options=options), leaves, shapes)
+            # Here and not by the readers: JAX's context, such as `default_device`, is that of one thread.
+            read = [(jax.device_put(weight, options.device), names) for weight, names in arrays]
     broken = [name for _, names in read for name in names]
     if broken:
         raise _not_finite(files[0].parent, broken, options.dtype)
@@ -122,7 +123,7 @@ def _not_finite(folder: Path, names: list[str], dtype: Any) -> WordlightError:
 
 def _read_one(
     tensors: Tensors, source: Source, shape: tuple[int, ...], *, options: ReadOptions
-) -> tuple[Float[Array, "..."], list[str]]:
+) -> tuple[np.ndarray, list[str]]:
     """Return one weight, and the names of its tensors that are not finite."""
     dtype = options.dtype if shape else np.float32  # the scale of the logits feeds an exponential
     weight, broken = aligned_empty(shape, dtype), []
@@ -130,7 +131,7 @@ def _read_one(
         for name, view in source.to_theirs(weight).items():
             tensors.read_into(name, view)
             broken += [] if _is_finite(view) else [name]
-    return jax.device_put(weight, options.device), broken
+    return weight, broken
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
