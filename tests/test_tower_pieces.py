@@ -99,7 +99,7 @@ def test_reading_one_token_gives_what_that_token_is_among_all(mask, read):
 
 
 def test_the_last_block_computes_the_pooled_token_alone():
-    """Of a block's 24 products of width by width, 16 + 2 belong to the MLP and to what attention gives."""
+    """Of a block's twelve products of width by width, eight are the MLP's and one attention's output."""
 
     def operations(pooling):
         config = VitConfig((32, 32), 4, TransformerConfig(64, 1, 2, 256), pooling=pooling)

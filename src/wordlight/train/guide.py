@@ -127,7 +127,7 @@ def contrast_texts(model: ClipModel, config: RunConfig) -> tuple[str, ...]:
     others = contrast_captions(config.prompt)
     wanted = any(word in DISTORTED_WORDS for word in words(config.prompt))
     if not wanted and can_read(model, DISTORTED_CAPTIONS):
-        others += DISTORTED_CAPTIONS
+        others = [*others, *DISTORTED_CAPTIONS]
     return tuple(dict.fromkeys((*given, *others)))
 
 
